@@ -12,8 +12,8 @@ func (p *Pod) WithEphemeral(containers []v1.EphemeralContainer) *Pod {
 	if len(containers) == 0 && len(p.Object.Spec.EphemeralContainers) == 0 || equality.Semantic.DeepEqual(p.Object.Spec.EphemeralContainers, containers) {
 		return p
 	}
-	out, spec := *p, *p.Object
-	spec.Spec.EphemeralContainers = containers
-	out.Object = &spec
-	return &out
+	podCopy, objectCopy := *p, *p.Object
+	objectCopy.Spec.EphemeralContainers = containers
+	podCopy.Object = &objectCopy
+	return &podCopy
 }

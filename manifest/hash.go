@@ -25,19 +25,19 @@ type Hashes struct {
 	versionValues []any // the values from which the hash in the field Pod is computed
 }
 
-// HashManifest returns the hashes of a pod of a manifest. The parameter user is the pod as the user
-// wrote it, without defaults. The parameter pod is the same pod with defaults. writtenByAPI has the
-// meaning of decode.Options.IsWrittenByAPI.
-func HashManifest(user map[string]any, pod *v1.Pod, writtenByAPI bool) Hashes {
-	user = canonicalize(user)
-	hashed := user
-	if writtenByAPI {
-		hashed = immutablePart(user)
+// HashManifest returns the hashes of a pod of a manifest. userPod is the pod as the user wrote it,
+// without defaults. The parameter pod is the same pod with defaults. isWrittenByAPI has the meaning
+// of decode.Options.IsWrittenByAPI.
+func HashManifest(userPod map[string]any, pod *v1.Pod, isWrittenByAPI bool) Hashes {
+	userPod = canonicalize(userPod)
+	hashInput := userPod
+	if isWrittenByAPI {
+		hashInput = immutablePart(userPod)
 	}
-	version := versionInput(hashed, pod)
+	version := versionInput(hashInput, pod)
 	return Hashes{
-		Pod: hashVersion + Digest("pod", version), Sandbox: hashSandbox(user),
-		Containers: hashContainers(user, &pod.Spec), versionValues: version,
+		Pod: hashVersion + Digest("pod", version), Sandbox: hashSandbox(userPod),
+		Containers: hashContainers(userPod, &pod.Spec), versionValues: version,
 	}
 }
 
@@ -86,10 +86,10 @@ func WithoutServerFields(tree map[string]any) map[string]any {
 }
 
 // canonicalize returns a copy of a pod without nulls and without metadata that podd does not use.
-// It sets kind and apiVersion, because an item of a PodList may omit them. The parameter user is
-// the pod as the user wrote it.
-func canonicalize(user map[string]any) map[string]any {
-	pod := withoutNulls(user).(map[string]any)
+// It sets kind and apiVersion, because an item of a PodList may omit them. userPod is the pod as
+// the user wrote it.
+func canonicalize(userPod map[string]any) map[string]any {
+	pod := withoutNulls(userPod).(map[string]any)
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
 	if meta, ok := pod["metadata"].(map[string]any); ok {
 		delete(meta, "finalizers")
@@ -100,8 +100,8 @@ func canonicalize(user map[string]any) map[string]any {
 
 // immutablePart returns a pod without the fields that an API server allows to change while the
 // pod runs: labels, annotations, images and mutableSpecFields.
-func immutablePart(user map[string]any) map[string]any {
-	pod := maps.Clone(user)
+func immutablePart(userPod map[string]any) map[string]any {
+	pod := maps.Clone(userPod)
 	if meta, ok := pod["metadata"].(map[string]any); ok {
 		meta = maps.Clone(meta)
 		delete(meta, "annotations")
@@ -145,12 +145,12 @@ func withoutImage(v any) any {
 // because podd changes these amounts in place. With other restart policies the pod can finish. In
 // this case versionInput includes the amounts, so that the pod runs again after an amount has
 // changed.
-func versionInput(user map[string]any, p *v1.Pod) []any {
+func versionInput(userPod map[string]any, p *v1.Pod) []any {
 	class := QoS(p)
 	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {
-		return []any{user, class}
+		return []any{userPod, class}
 	}
-	pod := maps.Clone(user)
+	pod := maps.Clone(userPod)
 	if spec, ok := pod["spec"].(map[string]any); ok {
 		spec = maps.Clone(spec)
 		for _, list := range []string{"initContainers", "containers"} {
@@ -186,8 +186,8 @@ func withoutAmounts(v any) any {
 func maskAmounts(amounts map[string]any) map[string]any {
 	amounts = maps.Clone(amounts)
 	for _, name := range []string{string(v1.ResourceCPU), string(v1.ResourceMemory)} {
-		v, written := amounts[name]
-		if q, err := resource.ParseQuantity(fmt.Sprint(v)); written && err == nil && !q.IsZero() {
+		v, isSet := amounts[name]
+		if q, err := resource.ParseQuantity(fmt.Sprint(v)); isSet && err == nil && !q.IsZero() {
 			amounts[name] = true // differs from every valid amount
 		}
 	}
@@ -231,13 +231,13 @@ func Digest(parts ...any) string {
 
 // hashSandbox hashes the fields that affect a pod's sandbox. Labels and annotations are not
 // included, because changes to them are applied without a restart.
-func hashSandbox(pod map[string]any) string {
-	spec, _ := pod["spec"].(map[string]any)
-	meta, _ := pod["metadata"].(map[string]any)
-	picked := map[string]any{}
+func hashSandbox(userPod map[string]any) string {
+	spec, _ := userPod["spec"].(map[string]any)
+	meta, _ := userPod["metadata"].(map[string]any)
+	fields := map[string]any{}
 	for _, key := range sandboxFields {
 		if v, ok := spec[key]; ok {
-			picked[key] = v
+			fields[key] = v
 		}
 	}
 	var ports []any
@@ -247,26 +247,25 @@ func hashSandbox(pod map[string]any) string {
 		security, _ := c["securityContext"].(map[string]any)
 		privileged = privileged || security["privileged"] == true
 	})
-	return hashVersion + Digest("sandbox", meta["namespace"], meta["name"], picked, ports, privileged)
+	return hashVersion + Digest("sandbox", meta["namespace"], meta["name"], fields, ports, privileged)
 }
 
-// hashContainers returns the hashes of all init and regular containers by name. The parameter pod
-// is the pod as the user wrote it. ContainerHash.Resources is computed from the parameter
-// defaulted, which is the spec with defaults.
-func hashContainers(pod map[string]any, defaulted *v1.PodSpec) map[string]ContainerHash {
-	sizes := containerSizes(defaulted)
-	spec, _ := pod["spec"].(map[string]any)
+// hashContainers returns the hashes of all init and regular containers by name. userPod is the pod
+// as the user wrote it. StartHash depends only on userPod, and Resources only on specWithDefaults.
+func hashContainers(userPod map[string]any, specWithDefaults *v1.PodSpec) map[string]ContainerHash {
+	sizes := containerSizes(specWithDefaults)
+	spec, _ := userPod["spec"].(map[string]any)
 	hashes := map[string]ContainerHash{}
 	eachContainer(spec, func(list string, c map[string]any) {
 		name, _ := c["name"].(string)
-		rest := make(map[string]any, len(c))
+		startFields := make(map[string]any, len(c))
 		for key, v := range c {
 			if key != "resources" {
-				rest[key] = v
+				startFields[key] = v
 			}
 		}
 		hashes[name] = ContainerHash{
-			StartHash: hashVersion + Digest("start", list, rest),
+			StartHash: hashVersion + Digest("start", list, startFields),
 			Resources: sizes[name],
 		}
 	})

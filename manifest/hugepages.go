@@ -36,7 +36,7 @@ func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 	size := HugePageSizeFromName(name)
 	switch {
 	case size == 0:
-		return 0, errors.New("has no valid page size")
+		return 0, errors.New("has no valid page size; write a medium such as HugePages-2Mi")
 	case !slices.Contains(sizes, size):
 		return 0, fmt.Errorf("the pod requests no huge pages of this size; add a request of %s", name)
 	}
@@ -46,17 +46,17 @@ func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 // requestedPageSizes returns the sizes of huge pages that a pod or one of its containers
 // requests.
 func requestedPageSizes(spec *v1.PodSpec) []int64 {
-	var all []v1.ResourceRequirements
+	var requirements []v1.ResourceRequirements
 	if spec.Resources != nil {
-		all = append(all, *spec.Resources)
+		requirements = append(requirements, *spec.Resources)
 	}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			all = append(all, list[i].Resources)
+			requirements = append(requirements, list[i].Resources)
 		}
 	}
 	sizes := map[int64]bool{}
-	for _, r := range all {
+	for _, r := range requirements {
 		for name := range r.Requests {
 			if size := HugePageSizeFromName(name); IsHugePagesResource(name) && size > 0 {
 				sizes[size] = true

@@ -64,7 +64,7 @@ func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	}
 }
 
-// Copy adds the object with this ref from source, which must contain it.
+// Copy adds the object to which ref refers. source must contain the object.
 func (o *Objects) Copy(ref ObjectRef, source *Objects) {
 	setKey(&o.Origins, ref, source.Origins[ref])
 	key := ref.NamespacedName

@@ -12,31 +12,31 @@ func FindHostPortConflicts(pods []*Pod) []Problem {
 		port PortReservation
 	}
 	var problems []Problem
-	reserved := map[int32][]reservation{}
+	reservationsByPort := map[int32][]reservation{}
 	for _, p := range pods {
 		ports, runsForever := ListPortReservations(p), RunsForever(&p.Object.Spec)
 		for _, port := range ports {
-			for _, other := range reserved[port.Number] {
-				if port.ConflictsWith(other.port) && (runsForever || RunsForever(&other.pod.Object.Spec)) {
-					problems = append(problems, newPortConflict(p, port, other.pod, other.port))
+			for _, earlier := range reservationsByPort[port.Number] {
+				if port.ConflictsWith(earlier.port) && (runsForever || RunsForever(&earlier.pod.Object.Spec)) {
+					problems = append(problems, newPortConflict(p, port, earlier.pod, earlier.port))
 					break
 				}
 			}
 		}
 		for _, port := range ports {
-			reserved[port.Number] = append(reserved[port.Number], reservation{p, port})
+			reservationsByPort[port.Number] = append(reservationsByPort[port.Number], reservation{p, port})
 		}
 	}
 	return problems
 }
 
-// newPortConflict returns an error Problem of p. The Problem reports that the host port in the
-// parameter port conflicts with otherPort, a host port of the pod in the parameter other.
-func newPortConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
-	place := other.Origin
-	place.Line = int(place.Position(otherPort.FieldPath).Line)
+// newPortConflict returns an error Problem of p: its host port conflicts with otherPort, a host port
+// of otherPod.
+func newPortConflict(p *Pod, port PortReservation, otherPod *Pod, otherPort PortReservation) Problem {
+	location := otherPod.Origin
+	location.Line = int(location.Position(otherPort.FieldPath).Line)
 	return Problem{
 		Severity: Error, Path: p.Origin.Path, Position: p.Origin.Position(port.FieldPath), Pod: p.Key, FieldPath: port.FieldPath,
-		Message: fmt.Sprintf("%d is already used by %s (%s)", port.Number, other.ManifestKey(), place),
+		Message: fmt.Sprintf("%d is already used by %s (%s); change one of the ports", port.Number, otherPod.ManifestKey(), location),
 	}
 }

@@ -26,23 +26,23 @@ func TestHostPortConflicts(t *testing.T) {
 		want []string
 	}{
 		"different ports":     {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 81}, {containerPort: 90}")), nil},
-		"same port":           {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 8080, hostPort: 80}")), []string{"f:12:69: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
+		"same port":           {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 8080, hostPort: 80}")), []string{"f:12:69: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6); change one of the ports"}},
 		"different protocols": {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 80, protocol: UDP}")), nil},
 		"different addresses": {pod("a", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}")) + pod("b", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.2}")), nil},
 		"several addresses": {pod("a", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}, {containerPort: 80, hostPort: 80, hostIP: 10.0.0.1}")) + pod("b", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}")),
-			[]string{"f:12:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
+			[]string{"f:12:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6); change one of the ports"}},
 		"every address": {pod("a", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}")) + pod("b", ports("{containerPort: 80, hostPort: 80, hostIP: 0.0.0.0}")),
-			[]string{"f:12:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
+			[]string{"f:12:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6); change one of the ports"}},
 		"host network": {pod("a", "hostNetwork: true\n  "+ports("{containerPort: 80}")) + pod("b", "hostNetwork: true\n  "+ports("{containerPort: 80}")),
-			[]string{"f:14:47: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:7)"}},
+			[]string{"f:14:47: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:7); change one of the ports"}},
 		"init container":              {pod("a", "initContainers: [{name: i, image: i, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")), nil},
 		"pods that run to completion": {pod("a", never+ports("{containerPort: 80, hostPort: 80}")) + pod("b", "restartPolicy: OnFailure\n  "+ports("{containerPort: 80, hostPort: 80}")), nil},
 		"a pod that runs forever before a pod that runs to completion": {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", never+ports("{containerPort: 80, hostPort: 80}")),
-			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
+			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6); change one of the ports"}},
 		"a pod that runs to completion before a pod that runs forever": {pod("a", never+ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 80}")),
-			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:7)"}},
+			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:7); change one of the ports"}},
 		"sidecar": {pod("a", "initContainers: [{name: i, image: i, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")),
-			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
+			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6); change one of the ports"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

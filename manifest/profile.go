@@ -36,8 +36,8 @@ func LocalSeccompPath(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) 
 // is necessary if the pod has volumes, or a seccomp profile of type Localhost.
 func NeedsPreparedFiles(p *Pod) bool {
 	spec := &p.Object.Spec
-	local := func(c v1.Container) bool { _, ok := LocalSeccompPath(spec, &c); return ok }
-	return len(spec.Volumes) > 0 || slices.ContainsFunc(spec.InitContainers, local) || slices.ContainsFunc(spec.Containers, local)
+	hasLocalProfile := func(c v1.Container) bool { _, ok := LocalSeccompPath(spec, &c); return ok }
+	return len(spec.Volumes) > 0 || slices.ContainsFunc(spec.InitContainers, hasLocalProfile) || slices.ContainsFunc(spec.Containers, hasLocalProfile)
 }
 
 // AppArmorProfile returns the AppArmor profile of a container, or nil if there is none. The

@@ -14,17 +14,17 @@ func IsSidecar(c *v1.Container) bool {
 // If the pod has pod-level resources, QoS ignores the resources of its containers.
 func QoS(pod *v1.Pod) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
-	bounded := true
+	hasAllLimits := true
 	for _, r := range qosRequirements(&pod.Spec) {
 		addCPUAndMemory(requests, r.Requests)
 		if addCPUAndMemory(limits, r.Limits) < 2 {
-			bounded = false
+			hasAllLimits = false
 		}
 	}
 	if len(requests) == 0 && len(limits) == 0 {
 		return v1.PodQOSBestEffort
 	}
-	if !bounded || len(requests) != len(limits) {
+	if !hasAllLimits || len(requests) != len(limits) {
 		return v1.PodQOSBurstable
 	}
 	for name, request := range requests {
@@ -40,28 +40,28 @@ func qosRequirements(spec *v1.PodSpec) []v1.ResourceRequirements {
 	if spec.Resources != nil {
 		return []v1.ResourceRequirements{*spec.Resources}
 	}
-	var all []v1.ResourceRequirements
+	var requirements []v1.ResourceRequirements
 	for i := range spec.InitContainers {
-		all = append(all, spec.InitContainers[i].Resources)
+		requirements = append(requirements, spec.InitContainers[i].Resources)
 	}
 	for i := range spec.Containers {
-		all = append(all, spec.Containers[i].Resources)
+		requirements = append(requirements, spec.Containers[i].Resources)
 	}
-	return all
+	return requirements
 }
 
 // addCPUAndMemory adds the amounts of cpu and memory in list to sum. It returns the number of these
 // two resources that have an amount above zero in list: 0, 1 or 2.
-func addCPUAndMemory(sum, list v1.ResourceList) (found int) {
+func addCPUAndMemory(sum, list v1.ResourceList) (count int) {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		q := list[name]
 		if q.Sign() <= 0 {
 			continue
 		}
-		found++
+		count++
 		q = q.DeepCopy()
 		q.Add(sum[name])
 		sum[name] = q
 	}
-	return found
+	return count
 }

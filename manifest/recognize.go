@@ -23,7 +23,7 @@ type RecognizedSet struct {
 // The parameter previous is the previous result, or nil. A pod of the same version keeps the UID
 // that it has in the previous result, and an unchanged pod keeps its pointer.
 func Recognize(s *Set, previous *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
-	k, found := &RecognizedSet{Set: s, originals: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
+	k, uidsByKey := &RecognizedSet{Set: s, originals: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
 		if p.HasFixedUID || RestartsOnChange(p) {
 			continue
@@ -33,24 +33,24 @@ func Recognize(s *Set, previous *RecognizedSet, find func(*Pod) types.UID) *Reco
 			uid = find(p)
 		}
 		if uid != p.UID && IsSafeUID(uid) {
-			found[key] = uid
+			uidsByKey[key] = uid
 		}
 	}
-	if len(found) == 0 {
+	if len(uidsByKey) == 0 {
 		return k
 	}
 	set := *s
 	set.Pods, k.Set = maps.Clone(s.Pods), &set
-	taken := make(map[types.UID]bool, len(s.Pods))
+	usedUIDs := make(map[types.UID]bool, len(s.Pods))
 	for _, p := range s.Pods {
-		taken[p.UID] = true
+		usedUIDs[p.UID] = true
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(found), CompareKeys) {
-		p, uid := s.Pods[key], found[key]
-		if taken[uid] {
+	for _, key := range slices.SortedFunc(maps.Keys(uidsByKey), CompareKeys) {
+		p, uid := s.Pods[key], uidsByKey[key]
+		if usedUIDs[uid] {
 			continue
 		}
-		taken[uid], k.originals[key] = true, p
+		usedUIDs[uid], k.originals[key] = true, p
 		if previous != nil && previous.originals[key] == p {
 			set.Pods[key] = previous.Set.Pods[key]
 		} else {

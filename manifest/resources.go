@@ -45,14 +45,14 @@ func SandboxLimits(pod *v1.Pod) v1.ResourceList {
 
 // withOwnResources returns pod, or a copy of pod with a copy of its pod-level resources if it has
 // any. The copy is necessary because the result of PodRequests contains quantities of these
-// resources. An addition to a quantity can change other copies of the quantity.
+// resources. A caller that adds to such a quantity could change the quantity in pod.
 func withOwnResources(pod *v1.Pod) *v1.Pod {
 	if pod.Spec.Resources == nil {
 		return pod
 	}
-	own := &v1.Pod{Spec: pod.Spec}
-	own.Spec.Resources = pod.Spec.Resources.DeepCopy()
-	return own
+	podCopy := &v1.Pod{Spec: pod.Spec}
+	podCopy.Spec.Resources = pod.Spec.Resources.DeepCopy()
+	return podCopy
 }
 
 // IsExtendedResource reports whether name is an extended resource: a resource with a domain other than

@@ -47,8 +47,8 @@ func CanRestartAll(c *v1.Container) bool {
 
 // HasRestartAll reports whether CanRestartAll is true for a container of the pod.
 func HasRestartAll(spec *v1.PodSpec) bool {
-	can := func(c v1.Container) bool { return CanRestartAll(&c) }
-	return slices.ContainsFunc(spec.InitContainers, can) || slices.ContainsFunc(spec.Containers, can)
+	canRestartAll := func(c v1.Container) bool { return CanRestartAll(&c) }
+	return slices.ContainsFunc(spec.InitContainers, canRestartAll) || slices.ContainsFunc(spec.Containers, canRestartAll)
 }
 
 // matchingRule returns the first restart rule of a container that matches an exit code; nil if there
@@ -69,12 +69,12 @@ func ruleMatches(r *v1.ContainerRestartRule, code int32) bool {
 	if r.ExitCodes == nil {
 		return false
 	}
-	named := slices.Contains(r.ExitCodes.Values, code)
+	isListed := slices.Contains(r.ExitCodes.Values, code)
 	switch r.ExitCodes.Operator {
 	case v1.ContainerRestartRuleOnExitCodesOpIn:
-		return named
+		return isListed
 	case v1.ContainerRestartRuleOnExitCodesOpNotIn:
-		return !named
+		return !isListed
 	}
 	return false
 }
@@ -101,9 +101,9 @@ func distinctExitCodes(c *v1.Container) []int32 {
 			codes = append(codes, e.Values...)
 		}
 	}
-	other := int32(1)
-	for slices.Contains(codes, other) {
-		other++
+	unlistedCode := int32(1)
+	for slices.Contains(codes, unlistedCode) {
+		unlistedCode++
 	}
-	return append(codes, other)
+	return append(codes, unlistedCode)
 }

@@ -36,9 +36,9 @@ func formatContainerSize(spec *v1.PodSpec, r v1.ResourceRequirements) string {
 		return size
 	}
 	for _, name := range resizableResources {
-		own, podLevel := r.Limits[name], spec.Resources.Limits[name]
-		if own.IsZero() && !podLevel.IsZero() {
-			size += fmt.Sprintf(" %s%s=%s", inheritedPrefix, name, podLevel.String())
+		ownLimit, podLimit := r.Limits[name], spec.Resources.Limits[name]
+		if ownLimit.IsZero() && !podLimit.IsZero() {
+			size += fmt.Sprintf(" %s%s=%s", inheritedPrefix, name, podLimit.String())
 		}
 	}
 	return size
@@ -73,8 +73,8 @@ func ParseSize(size string) v1.ResourceRequirements {
 // and memory of r.
 func WithSize(r v1.ResourceRequirements, size string) v1.ResourceRequirements {
 	r = *r.DeepCopy()
-	parsed := ParseSize(size)
-	r.Requests, r.Limits = replaceResizable(r.Requests, parsed.Requests), replaceResizable(r.Limits, parsed.Limits)
+	newSize := ParseSize(size)
+	r.Requests, r.Limits = replaceResizable(r.Requests, newSize.Requests), replaceResizable(r.Limits, newSize.Limits)
 	return r
 }
 
@@ -99,17 +99,17 @@ func (p *Pod) PodSize() string {
 // HasSizesOf reports whether p and q have the same size (FormatSize) and each container has the
 // same size in both. p and q must be the same version of a pod.
 func (p *Pod) HasSizesOf(q *Pod) bool {
-	equal := func(a, b ContainerHash) bool { return a.Resources == b.Resources }
-	return p == q || p.PodSize() == q.PodSize() && maps.EqualFunc(p.ContainerHashes, q.ContainerHashes, equal)
+	haveSameSize := func(a, b ContainerHash) bool { return a.Resources == b.Resources }
+	return p == q || p.PodSize() == q.PodSize() && maps.EqualFunc(p.ContainerHashes, q.ContainerHashes, haveSameSize)
 }
 
-// ResizedResources returns the resources in which two sizes of a container differ. An older podd did
-// not record inherited limits; they count as equal.
+// ResizedResources returns the resources in which two sizes of a container differ. An inherited limit
+// that is missing in oldSize causes no difference, because an older podd recorded no such limits.
 func ResizedResources(oldSize, newSize string) []v1.ResourceName {
-	before, after := parseSize(oldSize), parseSize(newSize)
+	oldAmounts, newAmounts := parseSize(oldSize), parseSize(newSize)
 	return slices.DeleteFunc(slices.Clone(resizableResources), func(name v1.ResourceName) bool {
-		inherited, isKnown := before[inheritedPrefix+name]
-		return before[name] == after[name] && (!isKnown || inherited == after[inheritedPrefix+name])
+		inheritedLimit, isRecorded := oldAmounts[inheritedPrefix+name]
+		return oldAmounts[name] == newAmounts[name] && (!isRecorded || inheritedLimit == newAmounts[inheritedPrefix+name])
 	})
 }
 
@@ -117,8 +117,8 @@ func ResizedResources(oldSize, newSize string) []v1.ResourceName {
 func parseSize(size string) map[v1.ResourceName]string {
 	amounts := map[v1.ResourceName]string{}
 	for _, part := range strings.Fields(size) {
-		name, both, _ := strings.Cut(part, "=")
-		amounts[v1.ResourceName(name)] = both
+		name, requestAndLimit, _ := strings.Cut(part, "=")
+		amounts[v1.ResourceName(name)] = requestAndLimit
 	}
 	return amounts
 }
@@ -127,7 +127,7 @@ func parseSize(size string) map[v1.ResourceName]string {
 // differs. It ignores a size that is not valid for its container. The pod-level limits of the copy are
 // those that the containers inherit.
 func (p *Pod) WithSizes(sizes map[string]string) *Pod {
-	out := p
+	resizedPod := p
 	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
 			name := list[i].Name
@@ -140,51 +140,51 @@ func (p *Pod) WithSizes(sizes map[string]string) *Pod {
 			if size == p.ContainerHashes[name].Resources {
 				continue
 			}
-			if out == p {
-				out = p.clone()
+			if resizedPod == p {
+				resizedPod = p.clone()
 			}
-			findContainer(&out.Object.Spec, name).Resources = r
+			findContainer(&resizedPod.Object.Spec, name).Resources = r
 			if spec != &p.Object.Spec {
-				out.Object.Spec.Resources = spec.Resources
+				resizedPod.Object.Spec.Resources = spec.Resources
 			}
-			out.ContainerHashes[name] = ContainerHash{StartHash: p.ContainerHashes[name].StartHash, Resources: size}
+			resizedPod.ContainerHashes[name] = ContainerHash{StartHash: p.ContainerHashes[name].StartHash, Resources: size}
 		}
 	}
-	return out
+	return resizedPod
 }
 
 // withInheritedLimits returns a spec with the pod-level resources of spec, except for the limits in
 // size that a container inherits. It returns spec itself if size contains no inherited limit.
 func withInheritedLimits(spec *v1.PodSpec, size string) *v1.PodSpec {
 	amounts := parseSize(size)
-	changed := spec
+	result := spec
 	for _, name := range resizableResources {
 		q, err := resource.ParseQuantity(amounts[inheritedPrefix+name])
 		if err != nil || spec.Resources == nil || spec.Resources.Limits == nil {
 			continue
 		}
-		if changed == spec {
-			changed = &v1.PodSpec{Resources: spec.Resources.DeepCopy()}
+		if result == spec {
+			result = &v1.PodSpec{Resources: spec.Resources.DeepCopy()}
 		}
-		changed.Resources.Limits[name] = q
+		result.Resources.Limits[name] = q
 	}
-	return changed
+	return result
 }
 
 // findContainer returns the init or regular container with this name. The container must
 // exist.
 func findContainer(spec *v1.PodSpec, name string) *v1.Container {
-	byName := func(c v1.Container) bool { return c.Name == name }
-	if i := slices.IndexFunc(spec.Containers, byName); i >= 0 {
+	hasName := func(c v1.Container) bool { return c.Name == name }
+	if i := slices.IndexFunc(spec.Containers, hasName); i >= 0 {
 		return &spec.Containers[i]
 	}
-	return &spec.InitContainers[slices.IndexFunc(spec.InitContainers, byName)]
+	return &spec.InitContainers[slices.IndexFunc(spec.InitContainers, hasName)]
 }
 
 func (p *Pod) clone() *Pod {
-	out := *p
-	out.Object, out.ContainerHashes = p.Object.DeepCopy(), maps.Clone(p.ContainerHashes)
-	return &out
+	podCopy := *p
+	podCopy.Object, podCopy.ContainerHashes = p.Object.DeepCopy(), maps.Clone(p.ContainerHashes)
+	return &podCopy
 }
 
 // resize returns r with the amounts in size (FormatSize). ok is false if size contains an invalid
@@ -205,7 +205,7 @@ func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirem
 // valid. If list does not contain the resource, only "" is valid. Otherwise only an amount is
 // valid.
 func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
-	if _, found := list[name]; !found {
+	if _, isSet := list[name]; !isSet {
 		return text == ""
 	}
 	q, err := resource.ParseQuantity(text)

@@ -6,7 +6,8 @@ import (
 )
 
 // HostNamespaceCause returns why a pod uses the host's namespace ns, such as "hostIPC is true"; "" if
-// the pod has its own namespace. A sysctl in a namespace of the host would change the node.
+// the pod has its own namespace ns. A sysctl of a pod in a namespace of the host would change the
+// node.
 func HostNamespaceCause(ns sysctl.Namespace, spec *v1.PodSpec) string {
 	switch {
 	case ns == sysctl.NetNamespace && spec.HostNetwork:

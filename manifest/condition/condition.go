@@ -5,18 +5,18 @@ package condition
 
 import v1 "k8s.io/api/core/v1"
 
-// Find returns the condition of type t in all, or nil if there is none.
-func Find(all []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
-	for i := range all {
-		if all[i].Type == t {
-			return &all[i]
+// Find returns the condition of type t, or nil if there is none.
+func Find(conditions []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == t {
+			return &conditions[i]
 		}
 	}
 	return nil
 }
 
-// IsTrue reports whether all contains a condition of type t that is true.
-func IsTrue(all []v1.PodCondition, t v1.PodConditionType) bool {
-	c := Find(all, t)
+// IsTrue reports whether conditions contains a condition of type t that is true.
+func IsTrue(conditions []v1.PodCondition, t v1.PodConditionType) bool {
+	c := Find(conditions, t)
 	return c != nil && c.Status == v1.ConditionTrue
 }

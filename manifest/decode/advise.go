@@ -40,13 +40,13 @@ func (n *objectProblems) adviseGrace(pod *v1.Pod) {
 }
 
 func (n *objectProblems) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
-	last := map[string]int{}
+	lastIndexes := map[string]int{}
 	for i := range c.Env {
 		name := c.Env[i].Name
-		if first, twice := last[name]; twice && name != "" {
-			n.addWarning(path.Child("env").Index(i).Child("name").String(), "%q is also set by env[%d], and the last value is used; remove one", wording.Clip(name, 80), first)
+		if earlierIndex, isRepeated := lastIndexes[name]; isRepeated && name != "" {
+			n.addWarning(path.Child("env").Index(i).Child("name").String(), "%q is also set by env[%d], and the last value is used; remove one", wording.Clip(name, 80), earlierIndex)
 		}
-		last[name] = i
+		lastIndexes[name] = i
 	}
 	n.adviseUser(spec, c, path.Child("securityContext"))
 	n.adviseProbe(c, c.StartupProbe, path.Child("startupProbe"))
@@ -93,7 +93,7 @@ func (n *objectProblems) adviseHook(c *v1.Container, h *v1.LifecycleHandler, pat
 // mistake only when the probe or hook runs.
 func (n *objectProblems) advisePort(c *v1.Container, port intstr.IntOrString, path *field.Path) {
 	if port.Type == intstr.Int || len(validation.IsValidPortName(port.StrVal)) > 0 ||
-		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
+		slices.ContainsFunc(c.Ports, func(p v1.ContainerPort) bool { return p.Name == port.StrVal }) {
 		return
 	}
 	n.addWarning(path.String(), "%q is not a port name of this container, so the probe or hook always fails; add it to ports, or use a number", wording.Clip(port.StrVal, 80))

@@ -19,10 +19,10 @@ import (
 // kind is always KindAPI. o.Now is the time at which the pod was first observed. FromAPI returns
 // nil if the UID cannot be the name of a directory; no API server assigns such a UID.
 //
-// Pod.Hash depends only on the UID, for two reasons: every change that an API server allows is
-// applied to the running pod, and a newer API server may add fields to all pods. As in the kubelet,
-// a changed image replaces the container, and changed amounts of cpu and memory are applied in
-// place.
+// Pod.Hash depends only on the UID, for two reasons. Every change that an API server allows is
+// applied to the running pod. A newer API server may add fields to all pods, and these fields must
+// not restart the pods. As in the kubelet, a changed image replaces the container, and changed
+// amounts of cpu and memory are applied in place.
 func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	if !manifest.IsSafeUID(pod.UID) {
 		return nil
@@ -63,15 +63,15 @@ const maxGraceSeconds = 100 * 365 * 24 * 3600
 // annotationsOf returns the annotations of the pod and the annotations in which a kubelet records
 // the source of a pod. Containers can read all these annotations through the downward API.
 func annotationsOf(pod *v1.Pod, o Options) map[string]string {
-	all := maps.Clone(pod.Annotations)
-	if all == nil {
-		all = map[string]string{}
+	annotations := maps.Clone(pod.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
-	all[manifest.AnnotationConfigSource] = manifest.KindAPI
+	annotations[manifest.AnnotationConfigSource] = manifest.KindAPI
 	if !o.Now.IsZero() {
-		all[manifest.AnnotationConfigSeen] = o.Now.Format(time.RFC3339Nano)
+		annotations[manifest.AnnotationConfigSeen] = o.Now.Format(time.RFC3339Nano)
 	}
-	return all
+	return annotations
 }
 
 // refusalReason returns the first error of a pod, as "field: message". It returns "" if the pod is

@@ -72,11 +72,11 @@ func File(data []byte, o Options) *manifest.File {
 		d.decodeDocument(part)
 	}
 	if n := len(d.unlistedSeverities); n > 0 {
-		rest := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; fix these first", n)}
+		summary := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; fix these first", n)}
 		if slices.Contains(d.unlistedSeverities, manifest.Error) {
-			rest.Severity, rest.CausesRefusal = manifest.Error, true
+			summary.Severity, summary.CausesRefusal = manifest.Error, true
 		}
-		d.file.Problems = append(d.file.Problems, rest)
+		d.file.Problems = append(d.file.Problems, summary)
 	}
 	return d.file
 }
@@ -96,9 +96,9 @@ type decoder struct {
 // addProblems adds Problems up to maxProblems. It adds the severities of all further Problems to
 // unlistedSeverities.
 func (d *decoder) addProblems(list ...manifest.Problem) {
-	room := min(maxProblems-len(d.file.Problems), len(list))
-	d.file.Problems = append(d.file.Problems, list[:room]...)
-	for _, p := range list[room:] {
+	listedCount := min(maxProblems-len(d.file.Problems), len(list))
+	d.file.Problems = append(d.file.Problems, list[:listedCount]...)
+	for _, p := range list[listedCount:] {
 		d.unlistedSeverities = append(d.unlistedSeverities, p.Severity)
 	}
 }
@@ -140,17 +140,17 @@ func (d *decoder) origin(v document.Value, n *objectProblems) manifest.Origin {
 // decodePod decodes, defaults and validates one pod.
 func (d *decoder) decodePod(v document.Value) {
 	n := d.newObjectProblems(v, podSchema())
-	user := manifest.WithoutServerFields(v.Tree.(map[string]any))
-	checked := podSchema().Check(user, n.addFault)
-	spec := &v1.Pod{}
-	n.unmarshal(checked, spec)
-	p := &manifest.Pod{Object: spec, Origin: d.origin(v, n), Traits: d.traits()}
-	n.adviseGrace(spec)
-	defaults.Pod(spec)
-	n.addInvalid(validate.Pod(spec, d.validateOptions()))
-	n.addProblems(supported.CheckPod(d.withoutGenerateName(checked)))
-	checkVolumeSources(user, checked, n)
-	d.setIdentity(p, v, user, n)
+	userPod := manifest.WithoutServerFields(v.Tree.(map[string]any))
+	checkedPod := podSchema().Check(userPod, n.addFault)
+	pod := &v1.Pod{}
+	n.unmarshal(checkedPod, pod)
+	p := &manifest.Pod{Object: pod, Origin: d.origin(v, n), Traits: d.traits()}
+	n.adviseGrace(pod)
+	defaults.Pod(pod)
+	n.addInvalid(validate.Pod(pod, d.validateOptions()))
+	n.addProblems(supported.CheckPod(d.withoutGenerateName(checkedPod)))
+	checkVolumeSources(userPod, checkedPod, n)
+	d.setIdentity(p, v, userPod, n)
 	n.advise(p)
 	n.finish(keyIfValid(p.Key))
 	d.addProblems(n.problems...)
@@ -167,14 +167,14 @@ func (o Options) traits() manifest.Traits {
 	return t
 }
 
-// withoutGenerateName returns a pod as JSON values. The parameter checked is the pod as
-// schema.Check has returned it. If podd's API wrote the manifest, the result does not contain
-// metadata.generateName, because the API has already generated the name.
-func (d *decoder) withoutGenerateName(checked any) any {
-	pod, _ := checked.(map[string]any)
+// withoutGenerateName returns checkedPod, a pod that schema.Check has returned. If podd's API wrote
+// the manifest, the result does not contain metadata.generateName, because the API has already
+// generated the name.
+func (d *decoder) withoutGenerateName(checkedPod any) any {
+	pod, _ := checkedPod.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)
 	if !d.IsWrittenByAPI || meta == nil {
-		return checked
+		return checkedPod
 	}
 	pod, meta = maps.Clone(pod), maps.Clone(meta)
 	delete(meta, "generateName")

@@ -34,10 +34,10 @@ func (o Options) suffix() string {
 }
 
 // setIdentity sets the key, UID, hashes and priority of a pod. It adds the metadata of a static pod
-// to a pod from a file or URL. The parameter user is the pod as the user wrote it. p.Object.Spec
-// must not be modified after setIdentity.
-func (d *decoder) setIdentity(p *manifest.Pod, v document.Value, user map[string]any, n *objectProblems) {
-	h := manifest.HashManifest(user, p.Object, d.IsWrittenByAPI)
+// to a pod from a file or URL. userPod is the pod as the user wrote it. p.Object.Spec must not be
+// modified after setIdentity.
+func (d *decoder) setIdentity(p *manifest.Pod, v document.Value, userPod map[string]any, n *objectProblems) {
+	h := manifest.HashManifest(userPod, p.Object, d.IsWrittenByAPI)
 	p.Hash, p.SandboxHash, p.ContainerHashes = h.Pod, h.Sandbox, h.Containers
 	resolvePriority(&p.Object.Spec, n)
 	meta := &p.Object.ObjectMeta
@@ -79,11 +79,11 @@ func (d *decoder) creationTime(v document.Value) metav1.Time {
 	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
 	text, _ := meta["creationTimestamp"].(string)
-	at, err := time.Parse(time.RFC3339, text)
+	created, err := time.Parse(time.RFC3339, text)
 	if !d.IsWrittenByAPI || err != nil {
 		return metav1.Time{}
 	}
-	return metav1.NewTime(at)
+	return metav1.NewTime(created)
 }
 
 // managedFields returns metadata.managedFields of a pod that podd's API created. It returns nil
@@ -95,11 +95,11 @@ func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 		return nil
 	}
 	text, err := json.Marshal(meta["managedFields"])
-	var all []metav1.ManagedFieldsEntry
-	if err != nil || json.Unmarshal(text, &all) != nil {
+	var entries []metav1.ManagedFieldsEntry
+	if err != nil || json.Unmarshal(text, &entries) != nil {
 		return nil
 	}
-	return all
+	return entries
 }
 
 // annotations returns the annotations of a pod and, unless podd's API created the pod, the
@@ -108,33 +108,33 @@ func (d *decoder) annotations(p *manifest.Pod) map[string]string {
 	if d.IsWrittenByAPI {
 		return p.Object.Annotations
 	}
-	out := make(map[string]string, len(p.Object.Annotations)+3)
+	annotations := make(map[string]string, len(p.Object.Annotations)+3)
 	for key, v := range p.Object.Annotations {
-		out[key] = v
+		annotations[key] = v
 	}
-	delete(out, manifest.AnnotationConfigSeen)
-	out[manifest.AnnotationConfigSource] = d.Kind
+	delete(annotations, manifest.AnnotationConfigSeen)
+	annotations[manifest.AnnotationConfigSource] = d.Kind
 	// This annotation is also set if the UID is fixed, because log collectors use the
 	// annotation to find the logs of a static pod.
-	out[manifest.AnnotationConfigHash] = string(p.UID)
+	annotations[manifest.AnnotationConfigHash] = string(p.UID)
 	if !d.Now.IsZero() {
-		out[manifest.AnnotationConfigSeen] = d.Now.Format(time.RFC3339Nano)
+		annotations[manifest.AnnotationConfigSeen] = d.Now.Format(time.RFC3339Nano)
 	}
-	return out
+	return annotations
 }
 
 // tolerateNoExecute adds a toleration of all NoExecute taints to a pod from a file, so that the
 // taints do not evict the pod. The kubelet adds the same toleration. The kubelet adds no toleration
 // to a pod from a URL.
 func tolerateNoExecute(spec *v1.PodSpec) {
-	every := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
+	allTaints := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
 	for i := range spec.Tolerations {
-		if spec.Tolerations[i].MatchToleration(&every) {
-			spec.Tolerations[i] = every
+		if spec.Tolerations[i].MatchToleration(&allTaints) {
+			spec.Tolerations[i] = allTaints
 			return
 		}
 	}
-	spec.Tolerations = append(spec.Tolerations, every)
+	spec.Tolerations = append(spec.Tolerations, allTaints)
 }
 
 // resolvePriority sets spec.priority to the value of the pod's priority class. It reports an error

@@ -132,9 +132,9 @@ func (n *objectProblems) addInvalid(errs field.ErrorList) {
 
 // isRedundant reports whether a validation error is redundant. It is redundant if the field, or a
 // field above it, has a wrong type. An error about a missing or empty field is also redundant if a
-// field below it has a wrong type. The value with the wrong type was removed before validation.
+// field below it has a wrong type, because this field was removed before validation.
 func (n *objectProblems) isRedundant(e *field.Error) bool {
-	if _, above := n.wrongTypePaths[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
+	if _, containsWrongType := n.wrongTypePaths[e.Field]; containsWrongType && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true
 	}
 	for path := e.Field; path != ""; path = manifest.ParentField(path) {

@@ -16,15 +16,14 @@ import (
 	"podd/manifest/validate"
 )
 
-// decodeObject decodes v, an object other than a pod. The parameter object is a pointer to the
-// struct for the object. decodeObject adds the object to the file unless the object is refused. s
-// is the schema of the kind, and meta is the metadata in the struct. defaultAndValidate sets the
-// defaults of the object and validates it. ref identifies the object; ok is false if the object was
-// refused.
+// decodeObject decodes v into object, a pointer to the struct of a kind other than Pod. If the
+// object is valid, decodeObject adds it to the file; otherwise ok is false. s is the schema of the
+// kind, and meta points to the metadata in the struct. defaultAndValidate sets the defaults of the
+// object and validates the object. ref identifies the object.
 func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, object any, meta *metav1.ObjectMeta, defaultAndValidate func(*objectProblems) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
 	n := d.newObjectProblems(v, s)
-	checked := s.Check(v.Tree, n.addFault)
-	n.unmarshal(checked, object)
+	checkedTree := s.Check(v.Tree, n.addFault)
+	n.unmarshal(checkedTree, object)
 	n.addInvalid(validateMeta(object, meta))
 	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if manifest.IsClusterScoped(kind) {
@@ -35,9 +34,9 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	}
 	meta.Namespace = ref.Namespace
 	n.addInvalid(defaultAndValidate(n))
-	n.addProblems(supported.CheckObject(kind, checked))
-	if first, taken := d.file.Objects.Origins[ref]; taken {
-		n.addError("metadata.name", "%s is already defined at %s; remove one", ref, first)
+	n.addProblems(supported.CheckObject(kind, checkedTree))
+	if firstOrigin, isDuplicate := d.file.Objects.Origins[ref]; isDuplicate {
+		n.addError("metadata.name", "%s is already defined at %s; remove one", ref, firstOrigin)
 	}
 	n.finish(types.NamespacedName{})
 	d.addProblems(n.problems...)

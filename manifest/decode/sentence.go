@@ -19,11 +19,11 @@ var regexNotePattern = lazyregexp.New(`,? ?(?:or )?regex used for validation is 
 
 // errorMessage returns the message for a validation error.
 func errorMessage(e *field.Error) string {
-	shown := wording.Clip(fmt.Sprint(e.BadValue), 80)
+	value := wording.Clip(fmt.Sprint(e.BadValue), 80)
 	if redact.IsPrivate(e.Field) {
-		shown = "its value"
+		value = "its value"
 	} else if reflect.ValueOf(e.BadValue).Kind() == reflect.String {
-		shown = strconv.Quote(shown)
+		value = strconv.Quote(value)
 	}
 	detail := wording.Clip(regexNotePattern().ReplaceAllLiteralString(e.Detail, ""), 500)
 	switch e.Type {
@@ -33,11 +33,11 @@ func errorMessage(e *field.Error) string {
 		}
 		return "required; " + detail
 	case field.ErrorTypeDuplicate:
-		return shown + " is a duplicate; make the values different"
+		return value + " is a duplicate; make the values different"
 	case field.ErrorTypeNotSupported:
-		return shown + " is not supported; " + strings.Replace(detail, "supported values:", "use one of", 1)
+		return value + " is not supported; " + strings.Replace(detail, "supported values:", "use one of", 1)
 	case field.ErrorTypeNotFound:
-		return shown + " not found" + detail
+		return value + " not found" + detail
 	case field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooMany:
 		return detail
 	}
@@ -47,5 +47,5 @@ func errorMessage(e *field.Error) string {
 	if redact.IsPrivate(e.Field) {
 		return detail
 	}
-	return shown + ": " + detail
+	return value + ": " + detail
 }

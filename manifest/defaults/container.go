@@ -17,10 +17,10 @@ func Container(c *v1.Container) {
 		setIfZero(&c.Ports[i].Protocol, v1.ProtocolTCP)
 	}
 	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil {
-			setFieldRefDefaults(from.FieldRef)
-			if from.FileKeyRef != nil {
-				setIfNil(&from.FileKeyRef.Optional, false)
+		if source := c.Env[i].ValueFrom; source != nil {
+			setFieldRefDefaults(source.FieldRef)
+			if source.FileKeyRef != nil {
+				setIfNil(&source.FileKeyRef.Optional, false)
 			}
 		}
 	}

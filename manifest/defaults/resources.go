@@ -51,9 +51,9 @@ func setPodResources(spec *v1.PodSpec) {
 	}
 	limits := manifest.ContainerLimits(spec)
 	for name, q := range limits {
-		_, limited := r.Limits[name]
-		_, requested := r.Requests[name]
-		if manifest.IsHugePagesResource(name) && !limited && !requested {
+		_, hasLimit := r.Limits[name]
+		_, hasRequest := r.Requests[name]
+		if manifest.IsHugePagesResource(name) && !hasLimit && !hasRequest {
 			setAmount(&r.Limits, name, q)
 		}
 	}

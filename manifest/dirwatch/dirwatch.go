@@ -33,15 +33,15 @@ type identity struct{ dev, ino uint64 }
 // an error the caller must poll and call Watch again.
 func (w *Watcher) Watch(dirs []string) (added bool, err error) {
 	if w.inotify == nil {
-		open := w.New
-		if open == nil {
-			open = fsnotify.NewWatcher
+		newInotify := w.New
+		if newInotify == nil {
+			newInotify = fsnotify.NewWatcher
 		}
-		instance, err := open()
+		inotify, err := newInotify()
 		if err != nil {
 			return false, explainLimit(err)
 		}
-		w.inotify, w.dirs = instance, map[string]identity{}
+		w.inotify, w.dirs = inotify, map[string]identity{}
 	}
 	for path := range w.dirs {
 		if !slices.Contains(dirs, path) {
@@ -93,9 +93,9 @@ func (w *Watcher) unwatch(path string) {
 // path of each removal event, because a new directory at the path may have the same inode
 // number.
 func (w *Watcher) Forget(path string) {
-	for watched := range w.dirs {
-		if path == "" || path == watched {
-			w.unwatch(watched)
+	for watchedPath := range w.dirs {
+		if path == "" || path == watchedPath {
+			w.unwatch(watchedPath)
 		}
 	}
 }

@@ -133,6 +133,7 @@ func checkExpansion(n *yamlv3.Node) error {
 	return m.add(n, 0, false)
 }
 
+// expansionMeter counts the nodes that aliases add to a document, and the bytes of their values.
 type expansionMeter struct{ nodes, bytes int }
 
 var (
@@ -140,11 +141,11 @@ var (
 	errExpansionTooLarge = errors.New("the YAML aliases of the document expand to too much data; replace them with their values")
 )
 
-func (m *expansionMeter) add(n *yamlv3.Node, depth int, aliased bool) error {
+func (m *expansionMeter) add(n *yamlv3.Node, depth int, isAlias bool) error {
 	if depth > maxDepth {
 		return errTooDeep
 	}
-	if aliased {
+	if isAlias {
 		m.nodes++
 		m.bytes += len(n.Value)
 		if m.nodes > maxExpandedNodes || m.bytes > maxExpandedBytes {
@@ -155,7 +156,7 @@ func (m *expansionMeter) add(n *yamlv3.Node, depth int, aliased bool) error {
 		return m.add(n.Alias, depth+1, true)
 	}
 	for _, c := range n.Content {
-		if err := m.add(c, depth+1, aliased); err != nil {
+		if err := m.add(c, depth+1, isAlias); err != nil {
 			return err
 		}
 	}

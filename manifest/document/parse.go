@@ -25,13 +25,13 @@ func Parse(p Part) (Value, *SyntaxError) {
 	if hasTooManyIndicators(p.text) {
 		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("the document is too large: more than %d lines and items; split it", maxIndicators)}
 	}
-	asJSON := looksLikeJSON(p.text)
+	isJSON := looksLikeJSON(p.text)
 	text := p.text
-	if asJSON {
+	if isJSON {
 		text = maskEscapes(text)
 	}
 	node, err := parseYAML(text)
-	if err != nil && !asJSON {
+	if err != nil && !isJSON {
 		return Value{}, p.newSyntaxError(err)
 	}
 	v := Value{Node: Node{yaml: node, linesBefore: p.linesBefore, fallbackPosition: p.firstPosition()}}
@@ -40,13 +40,13 @@ func Parse(p Part) (Value, *SyntaxError) {
 			return Value{}, &SyntaxError{v.Position(), err}
 		}
 	}
-	raw := p.text
-	if !asJSON {
-		if raw, err = yaml.YAMLToJSON(p.text); err != nil {
+	jsonText := p.text
+	if !isJSON {
+		if jsonText, err = yaml.YAMLToJSON(p.text); err != nil {
 			return Value{}, p.newSyntaxError(err)
 		}
 	}
-	if err := utiljson.Unmarshal(raw, &v.Tree); err != nil {
+	if err := utiljson.Unmarshal(jsonText, &v.Tree); err != nil {
 		return Value{}, p.newSyntaxError(err)
 	}
 	return v, nil
@@ -97,7 +97,7 @@ func maskEscapes(text []byte) []byte {
 // contains no document.
 func parseYAML(text []byte) (*yamlv3.Node, error) {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
-	var doc, more yamlv3.Node
+	var doc, nextDoc yamlv3.Node
 	switch err := decoder.Decode(&doc); {
 	case errors.Is(err, io.EOF):
 		return nil, nil
@@ -106,9 +106,9 @@ func parseYAML(text []byte) (*yamlv3.Node, error) {
 	case len(doc.Content) == 0:
 		return nil, nil
 	}
-	switch err := decoder.Decode(&more); {
+	switch err := decoder.Decode(&nextDoc); {
 	case err == nil:
-		return nil, fmt.Errorf("yaml: line %d: another document begins here; separate documents by a line with ---", more.Line)
+		return nil, fmt.Errorf("yaml: line %d: another document begins here; separate documents by a line with ---", nextDoc.Line)
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	}

@@ -48,25 +48,25 @@ func Split(data []byte) ([]Part, error) {
 	}
 	var parts []Part
 	current := Part{}
-	begin, lines, at := 0, 0, 0
-	cut := func(end int) {
-		current.text = data[begin:end]
+	partBegin, linesBefore, lineBegin := 0, 0, 0
+	endPart := func(end int) {
+		current.text = data[partBegin:end]
 		parts = append(parts, current)
-		begin, current = end, Part{linesBefore: lines}
+		partBegin, current = end, Part{linesBefore: linesBefore}
 	}
-	for at < len(data) {
-		end := lineEnd(data, at)
-		line := data[at:end]
-		if isMarker(line, "---") && !hasOnlyDirectives(data[begin:at]) {
-			cut(at)
+	for lineBegin < len(data) {
+		nextLine := lineEnd(data, lineBegin)
+		line := data[lineBegin:nextLine]
+		if isMarker(line, "---") && !hasOnlyDirectives(data[partBegin:lineBegin]) {
+			endPart(lineBegin)
 		}
-		lines++
+		linesBefore++
 		if isMarker(line, "...") {
-			cut(end)
+			endPart(nextLine)
 		}
-		at = end
+		lineBegin = nextLine
 	}
-	cut(len(data))
+	endPart(len(data))
 	if len(parts) > maxDocuments {
 		return nil, fmt.Errorf("too many documents: %d (limit %d); split the file", len(parts), maxDocuments)
 	}
@@ -111,16 +111,16 @@ func hasOnlyDirectives(text []byte) bool {
 
 // hasTooManyIndicators reports whether a document could have more than maxIndicators nodes.
 func hasTooManyIndicators(text []byte) bool {
-	marks := 0
+	indicators := 0
 	for i, c := range text {
 		switch c {
 		case '\n', '\r', ',', '[', '{':
-			marks++
+			indicators++
 		case '-', '?':
 			if i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\t') {
-				marks++
+				indicators++
 			}
 		}
 	}
-	return marks > maxIndicators
+	return indicators > maxIndicators
 }

@@ -64,15 +64,15 @@ var quotedValuePattern = lazyregexp.New("(anchor) '[^']*'| `[^`]*`")
 //     (lineBeforeParserError).
 //   - For an error in the first line, neither library reports a number.
 func (p Part) newSyntaxError(err error) *SyntaxError {
-	found := yamlErrorPattern().FindStringSubmatch(err.Error())
-	if found == nil {
+	match := yamlErrorPattern().FindStringSubmatch(err.Error())
+	if match == nil {
 		return &SyntaxError{p.firstPosition(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
 	}
-	message := quotedValuePattern().ReplaceAllString(strings.TrimSpace(found[2]), "$1")
+	message := quotedValuePattern().ReplaceAllString(strings.TrimSpace(match[2]), "$1")
 	if strings.HasPrefix(message, "unknown anchor") {
 		message += "; quote a value that begins with *"
 	}
-	line, _ := strconv.Atoi(found[1])
+	line, _ := strconv.Atoi(match[1])
 	if parserMessagePattern().MatchString(message) {
 		line = p.lineBeforeParserError(line) + 1
 	}
@@ -92,12 +92,12 @@ func (p Part) lineBeforeParserError(v3Line int) int {
 	if err == nil {
 		return v3Line
 	}
-	found := yamlErrorPattern().FindStringSubmatch(err.Error())
-	if found == nil || !parserMessagePattern().MatchString(found[2]) {
+	match := yamlErrorPattern().FindStringSubmatch(err.Error())
+	if match == nil || !parserMessagePattern().MatchString(match[2]) {
 		return v3Line
 	}
-	before, _ := strconv.Atoi(found[1]) // 0 if v2 reports no number; this means that the error is in the first line
-	return before
+	lineBefore, _ := strconv.Atoi(match[1]) // 0 if v2 reports no number; this means that the error is in the first line
+	return lineBefore
 }
 
 // hasTabIndent reports whether line n of the part has a tab in its indentation.

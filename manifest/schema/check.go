@@ -50,11 +50,11 @@ type checker struct {
 // Check compares a tree (see document.Value) with s. It calls report for each unknown field and
 // each value of a wrong type. It returns a copy of the tree without these fields and values. In the
 // copy, null replaces an element of a list if the element has a wrong type. Check treats a field
-// with the value null as missing.
+// with the value null as a missing field.
 func (s *Schema) Check(tree any, report func(Fault)) any {
 	c := &checker{root: s, report: report}
-	clean, _ := c.checkValue(s, tree, "")
-	return clean
+	cleanTree, _ := c.checkValue(s, tree, "")
+	return cleanTree
 }
 
 // CheckPatch is like Check, but for a JSON merge patch (RFC 7386). The returned tree contains
@@ -62,13 +62,13 @@ func (s *Schema) Check(tree any, report func(Fault)) any {
 // element of a wrong type, because a patch replaces lists as a whole.
 func (s *Schema) CheckPatch(tree any, report func(Fault)) any {
 	c := &checker{root: s, isPatch: true, report: report}
-	clean, _ := c.checkValue(s, tree, "")
-	return clean
+	cleanTree, _ := c.checkValue(s, tree, "")
+	return cleanTree
 }
 
 // checkValue reports the faults of a tree, and returns a copy of the tree without the fields
 // and values that have faults. ok is false if the tree itself has a wrong type.
-func (c *checker) checkValue(s *Schema, tree any, path string) (clean any, ok bool) {
+func (c *checker) checkValue(s *Schema, tree any, path string) (cleanTree any, ok bool) {
 	if tree == nil {
 		return nil, true
 	}
@@ -95,39 +95,39 @@ func (c *checker) checkValue(s *Schema, tree any, path string) (clean any, ok bo
 // checkElements reports the faults of a list. In the returned copy, each element of a wrong type
 // is null. ok is false if the list belongs to a merge patch and an element has a wrong type,
 // because a merge patch replaces a list as a whole.
-func (c *checker) checkElements(s *Schema, l []any, path string) (clean any, ok bool) {
-	out, ok := make([]any, len(l)), true
+func (c *checker) checkElements(s *Schema, l []any, path string) (cleanList any, ok bool) {
+	elements, ok := make([]any, len(l)), true
 	for i := range l {
-		var elementOK bool
-		out[i], elementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if the type is wrong, so that the indexes of later elements stay correct
-		ok = ok && elementOK
+		var isElementOK bool
+		elements[i], isElementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if the type is wrong, so that the indexes of later elements stay correct
+		ok = ok && isElementOK
 	}
 	if c.isPatch && !ok {
 		return nil, false
 	}
-	return out, true
+	return elements, true
 }
 
 // checkMembers reports the faults of an object, and returns a copy without the fields that have
 // faults.
 func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[string]any {
-	out := make(map[string]any, len(m))
+	members := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		field := s.AppendPath(path, key)
+		fieldPath := s.AppendPath(path, key)
 		member := s.Member(key)
 		if member == nil {
-			c.report(Fault{Kind: UnknownField, Path: field, Message: c.unknownField(s, key)})
+			c.report(Fault{Kind: UnknownField, Path: fieldPath, Message: c.unknownField(s, key)})
 			continue
 		}
-		v, ok := c.checkValue(member, m[key], field)
+		v, ok := c.checkValue(member, m[key], fieldPath)
 		if m[key] == nil && s.kind == dictionary && member.kind == text && !c.isPatch {
 			v = "" // in a map of strings, encoding/json decodes null as ""; an example is the label "a:" without a value
 		}
 		if v != nil || c.isPatch && ok {
-			out[key] = v
+			members[key] = v
 		}
 	}
-	return out
+	return members
 }
 
 // findMismatch returns a message if v does not have the scalar type that s requires, otherwise "".
@@ -152,9 +152,9 @@ func (s *Schema) findMismatch(v any) string {
 	case integer:
 		return s.checkInteger(v)
 	case base64Text:
-		var str string
-		if str, ok = v.(string); ok {
-			if _, err := base64.StdEncoding.DecodeString(str); err != nil {
+		var encoded string
+		if encoded, ok = v.(string); ok {
+			if _, err := base64.StdEncoding.DecodeString(encoded); err != nil {
 				return "is not valid base64; encode the value, or use stringData in a Secret"
 			}
 		}
@@ -164,7 +164,7 @@ func (s *Schema) findMismatch(v any) string {
 	if ok {
 		return ""
 	}
-	if _, scalar := scalarName(v); !scalar {
+	if _, isScalar := scalarName(v); !isScalar {
 		hint = ""
 	}
 	return fmt.Sprintf("must be %s, not %s%s", s.expectedType(), TypeName(v), hint)
@@ -174,12 +174,12 @@ func (s *Schema) findMismatch(v any) string {
 func (s *Schema) checkInteger(v any) string {
 	switch x := v.(type) {
 	case int64:
-		lowest, highest := int64(-1)<<(s.bits-1), int64(1)<<(s.bits-1)-1
+		minValue, maxValue := int64(-1)<<(s.bits-1), int64(1)<<(s.bits-1)-1
 		if s.unsigned {
-			lowest, highest = 0, int64(1)<<min(s.bits, 63)-1
+			minValue, maxValue = 0, int64(1)<<min(s.bits, 63)-1
 		}
-		if x < lowest || x > highest {
-			return fmt.Sprintf("is out of range; must be between %d and %d", lowest, highest)
+		if x < minValue || x > maxValue {
+			return fmt.Sprintf("is out of range; must be between %d and %d", minValue, maxValue)
 		}
 		return ""
 	case float64:

@@ -30,8 +30,8 @@ func (i *indexer) addValue(s *Schema, n document.Node, path string) {
 	case s.kind == object || s.kind == dictionary:
 		i.addMembers(s, n, path)
 	case s.kind == list:
-		for at, element := range n.Elements() {
-			p := elementPath(path, at)
+		for index, element := range n.Elements() {
+			p := elementPath(path, index)
 			i.fields[p] = element.Position()
 			i.addValue(s.element, element, p)
 		}
@@ -42,16 +42,16 @@ func (i *indexer) addValue(s *Schema, n document.Node, path string) {
 func (i *indexer) addMembers(s *Schema, n document.Node, path string) {
 	lines := map[string]uint32{} // the line of the last occurrence of each key
 	n.EachMember(func(m document.Member) {
-		field := s.AppendPath(path, m.Key)
+		fieldPath := s.AppendPath(path, m.Key)
 		if line, ok := lines[m.Key]; ok && !m.IsMerged {
-			i.report(Fault{Kind: DuplicateField, Path: field, Position: m.Position,
+			i.report(Fault{Kind: DuplicateField, Path: fieldPath, Position: m.Position,
 				Message: fmt.Sprintf("duplicate field, also on line %d, and the last value is used; remove one", line)})
 		}
 		if !m.IsMerged {
 			lines[m.Key] = m.Position.Line
 		}
-		i.fields[field] = m.Position
-		i.addValue(s.Member(m.Key), m.Value, field)
+		i.fields[fieldPath] = m.Position
+		i.addValue(s.Member(m.Key), m.Value, fieldPath)
 	})
 }
 

@@ -32,7 +32,7 @@ type Schema struct {
 	goType   reflect.Type
 }
 
-// New returns the Schema of a type. unchecked contains paths of fields with arbitrary values,
+// New returns the Schema of T. unchecked contains the paths of fields whose values are not checked,
 // such as "metadata.managedFields".
 func New[T any](unchecked ...string) *Schema {
 	s := builder{}.build(reflect.TypeFor[T]())
@@ -47,8 +47,8 @@ func New[T any](unchecked ...string) *Schema {
 	return s
 }
 
-// A builder contains the Schemas of the types that were visited, because types may be
-// recursive.
+// A builder contains the Schemas of the types that were already visited, because a type may contain
+// itself.
 type builder map[reflect.Type]*Schema
 
 var unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
@@ -101,11 +101,11 @@ func (b builder) addFields(t reflect.Type, fields map[string]*Schema) {
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && f.Anonymous:
-			inlined := f.Type
-			if inlined.Kind() == reflect.Pointer {
-				inlined = inlined.Elem()
+			structType := f.Type
+			if structType.Kind() == reflect.Pointer {
+				structType = structType.Elem()
 			}
-			b.addFields(inlined, fields)
+			b.addFields(structType, fields)
 		case name == "":
 			fields[f.Name] = b.build(f.Type)
 		default:

@@ -31,7 +31,8 @@ func (c *checker) unknownField(s *Schema, key string) string {
 
 // addPaths adds the paths of all fields in or below the struct s to the map paths, by field name.
 // The path of a name that occurs more than once is "". Fields of list elements are not included.
-// outer contains the structs that contain s, because types may be recursive.
+// outer contains the structs that contain s. addPaths skips these structs, because a type may contain
+// itself.
 func (s *Schema) addPaths(path string, paths map[string]string, outer map[*Schema]bool) {
 	if s.kind != object || outer[s] {
 		return
