@@ -33,9 +33,9 @@ func (f *follower) newBatch() manifest.Batch {
 		if isPresent {
 			b.Problems = append(b.Problems, file.fileProblems()...)
 		}
-		state := file.state()
-		state.IsMissing = !isPresent
-		b.FileStates = append(b.FileStates, state)
+		fileState := file.state()
+		fileState.IsMissing = !isPresent
+		b.FileStates = append(b.FileStates, fileState)
 		switch {
 		case file.inUse == nil:
 		case isPresent:
@@ -50,57 +50,57 @@ func (f *follower) newBatch() manifest.Batch {
 
 // isComplete reports whether the Batch contains all desired pods, so that a pod which is not in the
 // Batch is not desired. The Batch contains all desired pods after all files were listed and read,
-// or were loaded from the cache. A process may be writing a listed file while podd starts. Such a
-// file delays completeness by at most CheckFrequency.
+// or were loaded from the cache. If a process is writing a listed file while podd starts, the Batch
+// is incomplete for at most CheckFrequency.
 func (f *follower) isComplete() bool {
 	if f.lastBatch != nil && f.lastBatch.IsComplete {
 		return true
 	}
-	unread := 0
+	unreadCount := 0
 	for _, file := range f.files {
 		if file.inUse == nil && (!file.retryAt.IsZero() || file.mayRecover() || f.listErr != nil) {
-			unread++
+			unreadCount++
 		}
 	}
 	if f.listErr != nil {
-		return f.cache.isIndexComplete && unread == 0 && !f.mayMissUncachedManifests()
+		return f.cache.isIndexComplete && unreadCount == 0 && !f.mayMissUncachedManifests()
 	}
-	return f.hasListed && (unread == 0 || f.opts.Now().Sub(f.startedAt) >= f.opts.CheckFrequency)
+	return f.hasListed && (unreadCount == 0 || f.opts.Now().Sub(f.startedAt) >= f.opts.CheckFrequency)
 }
 
-// mayMissUncachedManifests reports whether manifests may be missing from the directory and also
-// from the cache. If so, podd cannot determine the pods of these manifests.
+// mayMissUncachedManifests reports whether manifests may be missing from the directory and from the
+// cache. If so, podd cannot determine the pods of these manifests.
 func (f *follower) mayMissUncachedManifests() bool {
-	replaced, ok := errors.AsType[*replacedDirError](f.listErr)
-	return ok && replaced.missingCount == 0
+	replacedErr, ok := errors.AsType[*replacedDirError](f.listErr)
+	return ok && replacedErr.missingCount == 0
 }
 
 // sourceProblems returns the Problems that do not belong to a single file.
 func (f *follower) sourceProblems() []manifest.Problem {
 	var problems []manifest.Problem
-	problem := func(s manifest.Severity, format string, args ...any) {
+	addProblem := func(s manifest.Severity, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)})
 	}
 	if f.listErr != nil {
-		severity, rest := manifest.Error, "there is no earlier valid content, so no pods of this source run, and podd retries"
+		severity, consequence := manifest.Error, "there is no earlier valid content, so no pods of this source run, and podd retries"
 		if f.hasContent() {
-			rest = "using the last valid content"
+			consequence = "using the last valid content"
 		}
-		if replaced, ok := errors.AsType[*replacedDirError](f.listErr); ok && replaced.willBeAccepted() {
+		if replacedErr, ok := errors.AsType[*replacedDirError](f.listErr); ok && replacedErr.willBeAccepted() {
 			severity = manifest.Warning
 		}
-		problem(severity, "reading manifests: %v; %s", withoutPath(f.listErr), rest)
+		addProblem(severity, "reading manifests: %v; %s", withoutPath(f.listErr), consequence)
 	} else if f.onlyFile != "" && len(f.files) == 0 {
-		problem(manifest.Warning, "the file does not exist; podd waits for the file")
+		addProblem(manifest.Warning, "the file does not exist; podd waits for the file")
 	}
 	if f.isUntrusted {
-		problem(manifest.Warning, "users other than root can write to the directory of the manifests and so run any pod as root; restrict the directory to root (chown root, chmod go-w)")
+		addProblem(manifest.Warning, "users other than root can write to the directory of the manifests and so run any pod as root; restrict the directory to root (chown root, chmod go-w)")
 	}
-	if f.remote {
-		problem(manifest.Warning, "the manifests are on a network file system, which does not report changes by other hosts; podd polls the manifests every %v", min(scanInterval, f.opts.CheckFrequency))
+	if f.isRemote {
+		addProblem(manifest.Warning, "the manifests are on a network file system, which does not report changes by other hosts; podd polls the manifests every %v", min(scanInterval, f.opts.CheckFrequency))
 	}
 	if f.watchErr != nil {
-		problem(manifest.Warning, "watching the manifests for changes: %v; podd polls them every %v instead", f.watchErr, min(scanInterval, f.opts.CheckFrequency))
+		addProblem(manifest.Warning, "watching the manifests for changes: %v; podd polls them every %v instead", f.watchErr, min(scanInterval, f.opts.CheckFrequency))
 	}
 	for _, s := range f.skippedEntries {
 		if s.isProblem {

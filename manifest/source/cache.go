@@ -40,19 +40,19 @@ type cache struct {
 	stop            chan struct{}
 	done            chan struct{}
 
-	// readOnly prevents all writes, including those of the writing goroutine.
-	readOnly bool
+	// isReadOnly prevents all writes, including those of the writing goroutine.
+	isReadOnly bool
 	// The goroutine of the source owns the following four fields. damageProblems contains the
 	// Problems of contents and indexes that cannot be used.
 	damageProblems []manifest.Problem
 	// isIndexComplete reports whether the cache contains all files of the source: a complete index
 	// was read, or will be written.
 	isIndexComplete bool
-	// mayHaveUnreadIndex reports whether there may be an index that could not be read. If so, podd
-	// cannot determine which contents the cache had.
+	// mayHaveUnreadIndex reports whether the cache may have an index that could not be read. If so,
+	// podd cannot determine which contents were in the cache.
 	mayHaveUnreadIndex bool
-	// hasAcceptedEmpty reports whether a user accepted a directory without the missing manifests.
-	// If so, an index that is read later is out of date.
+	// hasAcceptedEmpty reports whether a user accepted a directory although manifests are missing
+	// from it. If so, an index that is read later is out of date.
 	hasAcceptedEmpty bool
 
 	mu                sync.Mutex         // guards all following fields
@@ -134,7 +134,7 @@ func (c *cache) readIndex(st *store) error {
 			return nil
 		}
 	}
-	if _, failed := errors.AsType[*fs.PathError](err); failed {
+	if _, isPathError := errors.AsType[*fs.PathError](err); isPathError {
 		return fmt.Errorf("reading index %q: %w", path, err)
 	}
 	var records map[string]record
@@ -176,8 +176,8 @@ func (c *cache) paths() []string {
 	return paths
 }
 
-// load returns the last valid content of a path and its record, even if the content and the record
-// are not on disk yet. ok is false if there is no content or if it is damaged.
+// load returns the last valid content of a path and the record of the content, even if they are not
+// on disk yet. ok is false if there is no content or if the content is damaged.
 func (c *cache) load(path string) (data []byte, r record, ok bool) {
 	ch, isPending, r, st := c.findEntry(path)
 	switch {
@@ -197,9 +197,9 @@ func (c *cache) load(path string) (data []byte, r record, ok bool) {
 	return data, r, true
 }
 
-// findEntry returns the pending change of a path, its record on disk, and the store, which is nil
-// if it is not open. If isPending is true and ch is nil, the pending change removes the entry of
-// the path.
+// findEntry returns the pending change of a path, the record of the path on disk, and the store. The
+// store is nil if it is not open. If isPending is true and ch is nil, the pending change removes the
+// entry of the path.
 func (c *cache) findEntry(path string) (ch *change, isPending bool, r record, st *store) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -35,9 +35,9 @@ func removeChecksum(data []byte) (payload []byte, digest string, err error) {
 	if bytes.HasPrefix(line, []byte(formatName)) && !bytes.HasPrefix(line, []byte(headerPrefix)) {
 		return nil, "", errVersion
 	}
-	rest, marked := strings.CutPrefix(string(line), headerPrefix)
-	digest, size, spaced := strings.Cut(rest, " ")
-	if !ok || !marked || !spaced || size != strconv.Itoa(len(payload)) || digest != digestOf(payload) {
+	digestAndSize, hasPrefix := strings.CutPrefix(string(line), headerPrefix)
+	digest, size, hasSize := strings.Cut(digestAndSize, " ")
+	if !ok || !hasPrefix || !hasSize || size != strconv.Itoa(len(payload)) || digest != digestOf(payload) {
 		return nil, "", errChecksum
 	}
 	return payload, digest, nil

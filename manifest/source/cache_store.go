@@ -31,28 +31,28 @@ func openStore(dir, name string) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	all, err := os.OpenRoot(dir)
+	parent, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer all.Close()
-	info, err := all.Stat(".")
+	defer parent.Close()
+	info, err := parent.Stat(".")
 	if err == nil && info.Mode().Perm() != 0o700 {
 		err = os.Chmod(dir, 0o700)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := all.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := parent.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	if info, err = all.Lstat(name); err != nil {
+	if info, err = parent.Lstat(name); err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory; remove this file", filepath.Join(dir, name))
 	}
-	root, err := all.OpenRoot(name)
+	root, err := parent.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +73,12 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 		return nil, "", err
 	}
 	defer f.Close()
-	const most = 2 * MaxSize
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	const maxSize = 2 * MaxSize
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err != nil {
 		return nil, "", err
 	}
-	if len(data) > most {
+	if len(data) > maxSize {
 		return nil, "", errTooLarge
 	}
 	return removeChecksum(data)
@@ -123,22 +123,22 @@ func removeAll(root *os.Root, name string) error {
 	return dir.RemoveAll(context.Background(), name)
 }
 
-// setAside appends unreadableSuffix to the name of the directory dir/name. The index of the
-// directory cannot be used, but the user or a newer podd may need its contents. setAside removes an
-// earlier directory with this suffix, so that the disk use is bounded.
+// setAside appends unreadableSuffix to the name of the directory dir/name, whose index cannot be
+// used. It does not remove the directory, because the user or a newer podd may need its contents. It
+// removes an earlier directory with this suffix, so that the disk use is bounded.
 func setAside(dir, name string) error {
-	all, err := os.OpenRoot(dir)
+	parent, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	defer all.Close()
-	if err := removeAll(all, name+unreadableSuffix); err != nil {
+	defer parent.Close()
+	if err := removeAll(parent, name+unreadableSuffix); err != nil {
 		return err
 	}
-	if err := all.Rename(name, name+unreadableSuffix); err != nil {
+	if err := parent.Rename(name, name+unreadableSuffix); err != nil {
 		return err
 	}
-	return atomicfile.SyncDir(all)
+	return atomicfile.SyncDir(parent)
 }
 
 var errSetAside = errors.New("the index is missing, and an earlier index could not be read")
@@ -156,12 +156,12 @@ func (c *cache) checkSetAside() error {
 	return err
 }
 
-// Prune removes all cached contents except those of the configured sources, because the content of
-// a source that is no longer configured may contain secrets. It must not be called while a source
+// Prune removes all cached contents except those of the given sources, because the content of a
+// source that is no longer configured may contain secrets. It must not be called while a source
 // runs.
-func Prune(dir string, configured ...Source) error {
+func Prune(dir string, sources ...Source) error {
 	names := map[string]bool{}
-	for _, s := range configured {
+	for _, s := range sources {
 		names[hashOf(s.Name())] = true
 	}
 	root, err := os.OpenRoot(dir)

@@ -13,7 +13,7 @@ import (
 // Problem.
 func openCacheReadOnly(dir, source string) *cache {
 	c := &cache{
-		dir: dir, source: source, readOnly: true,
+		dir: dir, source: source, isReadOnly: true,
 		wake: make(chan struct{}, 1), storeErrChanged: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -34,12 +34,12 @@ func openCacheReadOnly(dir, source string) *cache {
 
 // openStoreReadOnly opens the directory dir/name, which must exist.
 func openStoreReadOnly(dir, name string) (*store, error) {
-	all, err := os.OpenRoot(dir)
+	parent, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer all.Close()
-	root, err := all.OpenRoot(name)
+	defer parent.Close()
+	root, err := parent.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}

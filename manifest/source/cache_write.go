@@ -31,15 +31,15 @@ func (c *cache) removeEntry(path string) { c.addChange(path, nil) }
 
 // addChange adds a pending change, unless the same content is already on disk.
 func (c *cache) addChange(path string, ch *change) {
-	if c.dir == "" || c.readOnly {
+	if c.dir == "" || c.isReadOnly {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, busy := c.changesInProgress[path]
-	r, kept := c.records[path]
-	same := c.store != nil && (ch == nil && !kept || ch != nil && kept && r.Digest == ch.record.Digest)
-	if same && !busy {
+	_, isInProgress := c.changesInProgress[path]
+	r, isStored := c.records[path]
+	isUnchanged := c.store != nil && (ch == nil && !isStored || ch != nil && isStored && r.Digest == ch.record.Digest)
+	if isUnchanged && !isInProgress {
 		delete(c.pendingChanges, path)
 		return
 	}
@@ -50,7 +50,7 @@ func (c *cache) addChange(path string, ch *change) {
 // markListed records that the source was read completely. This makes the writing goroutine write an
 // index, even if the index has no entries.
 func (c *cache) markListed() {
-	if c.dir == "" || c.readOnly || c.isIndexComplete {
+	if c.dir == "" || c.isReadOnly || c.isIndexComplete {
 		return
 	}
 	c.isIndexComplete = true
@@ -69,15 +69,15 @@ func (c *cache) setManifestDir(id *identity) {
 		return
 	}
 	c.manifestDir = id
-	if c.dir != "" && !c.readOnly {
+	if c.dir != "" && !c.isReadOnly {
 		c.mustWriteIndex = true
 		c.notify(c.wake)
 	}
 }
 
-// isRecordedDir reports whether id belongs to the recorded directory from which manifests were
-// read. recorded is the identity of that directory; nil if none is recorded.
-func (c *cache) isRecordedDir(id identity) (isRecorded bool, recorded *identity) {
+// isRecordedDir reports whether id may belong to the recorded directory from which manifests were
+// read. recordedID is the identity of the recorded directory; nil if none is recorded.
+func (c *cache) isRecordedDir(id identity) (isRecorded bool, recordedID *identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.manifestDir != nil && c.manifestDir.mayMatch(id), c.manifestDir
@@ -96,23 +96,23 @@ func (c *cache) hasContent(path string) bool {
 	return ch != nil || !isPending && r.Digest != ""
 }
 
-// retryStore wakes the writer if the last write failed. If the store is not open, because opening it
-// failed, retryStore first tries to open it again. opened reports whether retryStore has opened the store. If so,
-// the caller must load the contents of the cache.
+// retryStore wakes the writer if the last write failed. If opening the store failed, retryStore first
+// tries to open the store again. opened reports whether retryStore has opened the store. If so, the
+// caller must load the contents of the cache.
 func (c *cache) retryStore() (opened bool) {
-	if c.dir == "" || c.readOnly {
+	if c.dir == "" || c.isReadOnly {
 		return false
 	}
 	c.mu.Lock()
-	closed, failed := c.store == nil, c.storeErr != nil
+	wasClosed, hasFailed := c.store == nil, c.storeErr != nil
 	c.mu.Unlock()
-	if closed && !c.open() {
+	if wasClosed && !c.open() {
 		return false
 	}
-	if closed || failed {
+	if wasClosed || hasFailed {
 		c.notify(c.wake)
 	}
-	return closed
+	return wasClosed
 }
 
 // problems returns the current Problems of the cache.
@@ -122,13 +122,13 @@ func (c *cache) problems() []manifest.Problem {
 	if c.storeErr == nil {
 		return c.damageProblems
 	}
-	until := "podd cannot use this content after a restart"
+	consequence := "podd cannot use this content after a restart"
 	if c.store == nil {
-		until = "podd can neither read nor store it"
+		consequence = "podd can neither read nor store it"
 	}
 	return append(slices.Clip(c.damageProblems), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
-		Message: fmt.Sprintf("storing the last valid content in %s: %v; until this succeeds, %s", c.dir, c.storeErr, until),
+		Message: fmt.Sprintf("storing the last valid content in %s: %v; until this succeeds, %s", c.dir, c.storeErr, consequence),
 	})
 }
 
@@ -164,16 +164,16 @@ func (c *cache) flush() {
 		return
 	}
 	c.pendingChanges, c.changesInProgress, c.mustWriteIndex = map[string]*change{}, changes, false
-	next, dir := maps.Clone(c.records), c.manifestDir
+	records, dir := maps.Clone(c.records), c.manifestDir
 	c.mu.Unlock()
 
-	err := c.write(changes, next, dir)
+	err := c.write(changes, records, dir)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changesInProgress = nil
 	if err == nil {
-		c.records = next
+		c.records = records
 	} else {
 		maps.Copy(changes, c.pendingChanges) // newer changes replace older changes
 		c.pendingChanges, c.mustWriteIndex = changes, mustWriteIndex || c.mustWriteIndex
@@ -184,26 +184,26 @@ func (c *cache) flush() {
 	c.storeErr = err
 }
 
-// write writes the changes and a new index to disk. The map next contains the records on disk by
+// write writes the changes and a new index to disk. The map records contains the records on disk by
 // path; write applies the changes to this map.
-func (c *cache) write(changes map[string]*change, next map[string]record, dir *identity) error {
+func (c *cache) write(changes map[string]*change, records map[string]record, dir *identity) error {
 	st, err := c.writableStore()
 	if err != nil {
 		return err
 	}
 	for path, ch := range changes {
 		if ch == nil {
-			delete(next, path)
+			delete(records, path)
 			continue
 		}
 		if err := st.write(c.contentName(path, ch.record.Digest), ch.data); err != nil {
 			return err
 		}
-		next[path] = ch.record
+		records[path] = ch.record
 	}
 	x := index{Source: []byte(c.source), Saved: time.Now().UTC().Round(time.Second), Entries: []record{}, ManifestDir: dir}
-	for _, path := range slices.Sorted(maps.Keys(next)) {
-		x.Entries = append(x.Entries, next[path])
+	for _, path := range slices.Sorted(maps.Keys(records)) {
+		x.Entries = append(x.Entries, records[path])
 	}
 	payload, err := json.Marshal(x)
 	if err != nil {
@@ -218,11 +218,11 @@ func (c *cache) write(changes map[string]*change, next map[string]record, dir *i
 	if err := atomicfile.SyncDir(st.root); err != nil {
 		return err
 	}
-	keep := map[string]bool{indexName: true}
-	for path, r := range next {
-		keep[c.contentName(path, r.Digest)] = true
+	fileNames := map[string]bool{indexName: true}
+	for path, r := range records {
+		fileNames[c.contentName(path, r.Digest)] = true
 	}
-	return st.sweep(keep)
+	return st.sweep(fileNames)
 }
 
 // writableStore returns the store. If the index of the store cannot be used, writableStore sets the

@@ -51,10 +51,10 @@ const (
 )
 
 // setCurrent processes f, the current content, which was read completely. digest is the digest of
-// its bytes. version is the time of the content (FileState.ContentTime). The parameter since is the
-// time at which f became the current content (FileState.OutdatedSince). If store is true, the
-// version in use has changed and the caller must store the bytes in the cache.
-func (c *content) setCurrent(f *manifest.File, digest string, version, since time.Time) (store bool) {
+// its bytes. contentTime has the meaning of FileState.ContentTime. The parameter since is the time
+// at which f became the current content (FileState.OutdatedSince). If mustStore is true, the version
+// in use has changed and the caller must store the bytes in the cache.
+func (c *content) setCurrent(f *manifest.File, digest string, contentTime, since time.Time) (mustStore bool) {
 	f = checkImmutable(f, c.inUse)
 	c.currentDigest, c.isCurrentRefused, c.problems = digest, f.HasRefusedDocument(), f.Problems
 	if !c.isReplacedBy(f) {
@@ -65,7 +65,7 @@ func (c *content) setCurrent(f *manifest.File, digest string, version, since tim
 	if c.inUse != nil && c.inUseDigest == digest {
 		return false
 	}
-	c.inUse, c.inUseDigest, c.inUseTime = f, digest, version
+	c.inUse, c.inUseDigest, c.inUseTime = f, digest, contentTime
 	return c.hasFallback()
 }
 
@@ -84,8 +84,8 @@ func (c *content) isReplacedBy(f *manifest.File) bool {
 
 // restore makes a cached content the version in use. Afterwards the caller must call setCurrent,
 // confirmInUse or setOutdated for the current content.
-func (c *content) restore(f *manifest.File, digest string, version time.Time) {
-	c.inUse, c.inUseDigest, c.inUseTime, c.problems = f, digest, version, f.Problems
+func (c *content) restore(f *manifest.File, digest string, contentTime time.Time) {
+	c.inUse, c.inUseDigest, c.inUseTime, c.problems = f, digest, contentTime, f.Problems
 }
 
 // hasFallback reports whether the version in use can be used instead of an invalid content: it

@@ -12,10 +12,10 @@ func (o Options) decode(data []byte, path string) *manifest.File {
 	return RefuseEmpty(o.Decode(data, path), data, path)
 }
 
-// RefuseEmpty returns f, the result of decoding data. If f contains no pods or objects, it returns
-// a refused File instead, unless data explicitly contains an empty list. The reason is that data
-// without pods and objects may result from a truncated write or response, a full disk or a failed
-// template.
+// RefuseEmpty returns f, the result of decoding data, if f contains a pod or object, or is already
+// refused, or if data explicitly contains an empty list. Otherwise it returns a refused File, because
+// data without pods and objects may result from a truncated write or response, a full disk or a
+// failed template.
 func RefuseEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 	if hasObjects(f) || f.HasRefusedDocument() || isEmptyList(data) {
 		return f

@@ -28,9 +28,8 @@ func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 	f.scheduleScanAfterEvents()
 }
 
-// isRelevant reports whether an event for this path can be about a manifest. All other events are
-// ignored, because there can be many of them. Examples are events for the temporary files of
-// editors, and for other files in the directory of a single watched file.
+// isRelevant reports whether an event for this path can be about a manifest. All other events, such
+// as events for temporary files of editors, are ignored, because there can be many of them.
 func (f *follower) isRelevant(name string) bool {
 	dir, kind := filepath.Dir(name), f.opts.classify(filepath.Base(name))
 	switch {
@@ -46,8 +45,8 @@ func (f *follower) isRelevant(name string) bool {
 
 // isWithin reports whether path is dir, or is below dir.
 func isWithin(path, dir string) bool {
-	rest, ok := strings.CutPrefix(path, dir)
-	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
+	suffix, ok := strings.CutPrefix(path, dir)
+	return ok && (suffix == "" || suffix[0] == '/' || strings.HasSuffix(dir, "/"))
 }
 
 // handleLostEvents schedules a check of all files, because events were lost. If ok is false, the

@@ -40,31 +40,31 @@ type trackedFile struct {
 const maxIncompleteTime = 5 * time.Second
 
 // mustRead reports whether the file must be read, because its content may have changed. The
-// parameter current is the current stamp of the file. touched reports whether an event named the
+// parameter current is the current stamp of the file. isTouched reports whether an event named the
 // file.
-func (f *trackedFile) mustRead(current stamp, touched bool) bool {
-	return touched || !f.isSettled || f.stamp != current || f.readErr != nil || !f.retryAt.IsZero() ||
+func (f *trackedFile) mustRead(current stamp, isTouched bool) bool {
+	return isTouched || !f.isSettled || f.stamp != current || f.readErr != nil || !f.retryAt.IsZero() ||
 		f.outdatedReason != "" && f.outdatedReason != outdatedRefused
 }
 
-// setIncomplete records that the file is incomplete, and schedules the next read. If
-// needsSecondRead is true, the file must be read twice with equal results. Otherwise a process has
-// the file open for writing. setIncomplete reports whether the Batch has changed.
+// setIncomplete records that the file is incomplete, and schedules the next read. needsSecondRead is
+// true if the file must be read twice with equal results. It is false if a process has the file open
+// for writing. setIncomplete reports whether the Batch has changed.
 func (f *trackedFile) setIncomplete(now time.Time, needsSecondRead bool) (changed bool) {
 	if f.writingSince.IsZero() {
 		f.writingSince = now
 	}
 	f.readErr = nil
-	waited := now.Sub(f.writingSince)
+	elapsed := now.Sub(f.writingSince)
 	switch {
 	case needsSecondRead:
 		f.retryAt = now.Add(secondReadDelay)
-	case waited < longWriteAfter:
+	case elapsed < longWriteAfter:
 		f.retryAt = now.Add(shortRetryDelay)
 	default:
 		f.retryAt = now.Add(longRetryDelay)
 	}
-	if waited < maxIncompleteTime || f.outdatedReason == outdatedWriting {
+	if elapsed < maxIncompleteTime || f.outdatedReason == outdatedWriting {
 		return false
 	}
 	f.setOutdated(outdatedWriting, f.writingSince)
@@ -88,36 +88,36 @@ func (f *trackedFile) mayRecover() bool {
 
 // fileProblems returns the Problems of the file.
 func (f *trackedFile) fileProblems() []manifest.Problem {
-	own := f.problems
-	problem := func(s manifest.Severity, format string, args ...any) {
+	problems := f.problems
+	addProblem := func(s manifest.Severity, format string, args ...any) {
 		p := manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)}
-		own = append(own[:len(own):len(own)], p)
+		problems = append(problems[:len(problems):len(problems)], p)
 	}
-	rest := "there is no earlier valid content, so no pods of this file run"
+	consequence := "there is no earlier valid content, so no pods of this file run"
 	if f.inUse != nil && hasObjects(f.inUse) {
-		rest = "using the last valid content"
+		consequence = "using the last valid content"
 	}
 	switch {
 	case f.readErr != nil:
-		problem(manifest.Error, "reading the file: %v; %s", f.readErr, rest)
+		addProblem(manifest.Error, "reading the file: %v; %s", f.readErr, consequence)
 	case f.outdatedReason == outdatedWriting:
-		problem(manifest.Warning, "a process has the file open for writing; %s until the process closes the file", rest)
+		addProblem(manifest.Warning, "a process has the file open for writing; %s until the process closes the file", consequence)
 	}
 	if f.othersCanWrite {
-		problem(manifest.Warning, "users other than root can write to the file and so run any pod as root; restrict the file to root (chown root, chmod go-w)")
+		addProblem(manifest.Warning, "users other than root can write to the file and so run any pod as root; restrict the file to root (chown root, chmod go-w)")
 	}
 	if f.hasUnsafeLink {
-		problem(manifest.Warning, "the file is a link into a directory to which users other than root can write and so run any pod as root; restrict that directory to root (chown root, chmod go-w)")
+		addProblem(manifest.Warning, "the file is a link into a directory to which users other than root can write and so run any pod as root; restrict that directory to root (chown root, chmod go-w)")
 	}
-	return own
+	return problems
 }
 
 // withoutPath returns err without the path of the file, because the caller's message already
 // contains the path.
 func withoutPath(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
 	}
 	return err
 }

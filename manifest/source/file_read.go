@@ -42,15 +42,15 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 		file.setOutdated(outdatedRefused, t.stamp.changeTime(now))
 		return
 	}
-	decoded := f.opts.decode(t.data, file.path)
+	decodedFile := f.opts.decode(t.data, file.path)
 	// The cached content is necessary, because an object that is immutable in the cached content
 	// must not change. It must not change even in an edit that was made while podd was not running.
-	if decoded.HasRefusedDocument() || len(decoded.Objects.Origins) > 0 {
+	if decodedFile.HasRefusedDocument() || len(decodedFile.Objects.Origins) > 0 {
 		f.fallBack(file)
 	}
-	version := t.stamp.modTime(now)
-	if file.setCurrent(decoded, t.digest, version, t.stamp.changeTime(now)) && f.cache.mayStore(decoded) {
-		f.cache.put(file.path, record{Digest: t.digest, ContentTime: version.UTC()}, t.data)
+	contentTime := t.stamp.modTime(now)
+	if file.setCurrent(decodedFile, t.digest, contentTime, t.stamp.changeTime(now)) && f.cache.mayStore(decodedFile) {
+		f.cache.put(file.path, record{Digest: t.digest, ContentTime: contentTime.UTC()}, t.data)
 	}
 }
 

@@ -33,7 +33,7 @@ type follower struct {
 	lastScanDuration time.Duration // duration of the last check of everything
 	listErr          error         // why the last listing failed; nil if it succeeded
 	watchErr         error         // why inotify does not report changes; nil if it does
-	remote           bool
+	isRemote         bool
 	isUntrusted      bool // a user other than root can write to the directory
 
 	hasListed      bool // whether a complete listing was read
@@ -87,13 +87,13 @@ func (f *follower) scheduleScanAfterEvents() {
 
 // nextCheck returns the time of the next check if no event arrives earlier.
 func (f *follower) nextCheck() time.Time {
-	at := f.nextScan
+	next := f.nextScan
 	for _, file := range f.files {
-		if !file.retryAt.IsZero() && file.retryAt.Before(at) {
-			at = file.retryAt
+		if !file.retryAt.IsZero() && file.retryAt.Before(next) {
+			next = file.retryAt
 		}
 	}
-	return at
+	return next
 }
 
 // check performs a full check if one is due. Otherwise it reads only the incomplete files that
@@ -114,7 +114,7 @@ var ErrNothingToAccept = errors.New("there is nothing to accept, because the dir
 // acceptEmpty accepts the directory although manifests are missing from it. It returns
 // ErrNothingToAccept unless the last check returned a replacedDirError.
 func (f *follower) acceptEmpty(now time.Time) error {
-	if _, other := errors.AsType[*replacedDirError](f.listErr); !other {
+	if _, isReplaced := errors.AsType[*replacedDirError](f.listErr); !isReplaced {
 		return ErrNothingToAccept
 	}
 	f.hasUserAcceptedDir = true

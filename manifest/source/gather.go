@@ -12,29 +12,29 @@ import (
 
 // addFiles adds the pods and objects of the files of one source to b, in the order of the files. If
 // two pods have the same name, addFiles adds both, because package merge decides which pod is used.
-// The slice missing contains the files that no longer exist but are not removed yet. Such a file
-// may have been renamed, so addFiles adds a pod of the file only if no existing file contains the
+// missingFiles contains files that no longer exist but that podd has not removed yet. Such a file may
+// have been renamed, so addFiles adds a pod of the file only if presentFiles does not contain the
 // pod.
-func addFiles(b *manifest.Batch, present, missing []*manifest.File) {
+func addFiles(b *manifest.Batch, presentFiles, missingFiles []*manifest.File) {
 	var objects []manifest.Objects
-	have := map[types.NamespacedName]bool{}
-	for _, f := range present {
+	presentPods := map[types.NamespacedName]bool{}
+	for _, f := range presentFiles {
 		for _, p := range f.Pods {
-			have[p.Key] = true
+			presentPods[p.Key] = true
 			b.Pods = append(b.Pods, p)
 		}
 		objects = append(objects, f.Objects)
 	}
-	joined, problems := merge.Objects(objects...)
-	for _, f := range missing {
+	allObjects, problems := merge.Objects(objects...)
+	for _, f := range missingFiles {
 		for _, p := range f.Pods {
-			if !have[p.Key] {
+			if !presentPods[p.Key] {
 				b.Pods = append(b.Pods, p)
 			}
 		}
-		joined, _ = merge.Objects(joined, f.Objects)
+		allObjects, _ = merge.Objects(allObjects, f.Objects)
 	}
-	b.Objects = joined
+	b.Objects = allObjects
 	b.Problems = append(b.Problems, problems...)
 }
 

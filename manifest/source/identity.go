@@ -35,15 +35,15 @@ type identity struct {
 func identify(dir *os.File, info fs.FileInfo) identity {
 	fd, stamp := int(dir.Fd()), stampOf(info)
 	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystemID(fd), BootID: bootID()}
-	var here unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &here); err != nil {
-		here = unix.Statx_t{}
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st); err != nil {
+		st = unix.Statx_t{}
 	}
-	if here.Mask&unix.STATX_BTIME != 0 {
-		id.BornUnixNano = here.Btime.Sec*1e9 + int64(here.Btime.Nsec)
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.BornUnixNano = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 	}
-	if here.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
-		id.IsMount = here.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+	if st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		id.IsMount = st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 		return id
 	}
 	var parent unix.Stat_t
@@ -52,9 +52,9 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 }
 
 // mayMatch reports whether the two identities can belong to the same directory. It does not compare
-// a field that is missing in one of them. It compares Filesystem only for mounts, for two reasons:
-// for directories that are not mounts, Inode and BornUnixNano are sufficient; and on some
-// filesystems Filesystem is the device number, which can change.
+// a field that is missing in one of them. It compares Filesystem only if the directories are mounts.
+// For other directories Inode and BornUnixNano are sufficient, and on some filesystems Filesystem is
+// the device number, which can change.
 func (id identity) mayMatch(other identity) bool {
 	switch {
 	case id.IsMount != other.IsMount, id.Inode != other.Inode:

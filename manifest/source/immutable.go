@@ -8,31 +8,30 @@ import (
 	"podd/manifest"
 )
 
-// checkImmutable compares f with the previous content of the same file or URL. The parameter
-// previous is this content, or nil if there is none. checkImmutable returns f if no immutable
-// object has changed. Otherwise it returns a refused copy of f with a Problem for each changed
-// object.
+// checkImmutable compares f with previous, the previous content of the same file or URL. previous is
+// nil if there is none. checkImmutable returns f if no immutable object has changed. Otherwise it
+// returns a refused copy of f with a Problem for each changed object.
 func checkImmutable(f, previous *manifest.File) *manifest.File {
 	if previous == nil {
 		return f
 	}
-	var broken []manifest.Problem
+	var problems []manifest.Problem
 	for ref, origin := range f.Objects.Origins {
 		if !isImmutable(&previous.Objects, ref) || sameContent(ref, &previous.Objects, &f.Objects) {
 			continue
 		}
-		broken = append(broken, manifest.Problem{
+		problems = append(problems, manifest.Problem{
 			Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), FieldPath: "data", CausesRefusal: true,
 			Message: ref.Kind + " " + ref.NamespacedName.String() + " is immutable and cannot be changed; use another name for the new content",
 		})
 	}
-	if len(broken) == 0 {
+	if len(problems) == 0 {
 		return f
 	}
-	manifest.SortProblems(broken)
-	kept := *f
-	kept.Problems = slices.Concat(f.Problems, broken)
-	return &kept
+	manifest.SortProblems(problems)
+	refusedFile := *f
+	refusedFile.Problems = slices.Concat(f.Problems, problems)
+	return &refusedFile
 }
 
 // isImmutable reports whether ref identifies an immutable ConfigMap or Secret in o.

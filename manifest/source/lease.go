@@ -20,12 +20,12 @@ const (
 // EAGAIN in this case (fcntl(2)). f must be open for reading only. checkLease releases the lease
 // at once, so a writer waits no longer than one system call.
 func checkLease(f *os.File) writerState {
-	raw, err := f.SyscallConn()
+	conn, err := f.SyscallConn()
 	if err != nil {
 		return unknownWriter
 	}
 	state := unknownWriter
-	err = raw.Control(func(fd uintptr) {
+	err = conn.Control(func(fd uintptr) {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
 		switch {
 		case err == nil:
@@ -60,13 +60,13 @@ var remoteFilesystems = map[int64]bool{
 
 // isRemote reports whether the open directory is on a filesystem that remoteFilesystems contains.
 func isRemote(dir *os.File) bool {
-	raw, err := dir.SyscallConn()
+	conn, err := dir.SyscallConn()
 	if err != nil {
 		return false
 	}
 	var st unix.Statfs_t
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = unix.Fstatfs(int(fd), &st) }); err != nil || failed != nil {
+	var statErr error
+	if err := conn.Control(func(fd uintptr) { statErr = unix.Fstatfs(int(fd), &st) }); err != nil || statErr != nil {
 		return false
 	}
 	return remoteFilesystems[int64(uint32(st.Type))]

@@ -93,20 +93,20 @@ func (o Options) classify(name string) filename.Kind {
 // Problem only if ReadsAnyName is set, because only then may a user expect podd to read it.
 func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, o Options, now time.Time) {
 	name := e.Name()
-	skipped := func(isProblem bool, reason string) {
+	addSkipped := func(isProblem bool, reason string) {
 		l.skipped = append(l.skipped, skippedEntry{name, reason, isProblem})
 	}
 	kind := o.classify(name)
 	switch {
 	case kind == filename.VolumeLink:
 	case kind == filename.Hidden:
-		skipped(false, kind.IgnoredReason())
+		addSkipped(false, kind.IgnoredReason())
 	case kind == filename.Backup:
-		skipped(o.ReadsAnyName && d.isStable(e, now), kind.IgnoredReason())
+		addSkipped(o.ReadsAnyName && d.isStable(e, now), kind.IgnoredReason())
 	case e.IsDir():
-		skipped(true, "podd does not read subdirectories")
+		addSkipped(true, "podd does not read subdirectories")
 	case kind == filename.Other:
-		skipped(d.isStable(e, now), kind.IgnoredReason())
+		addSkipped(d.isStable(e, now), kind.IgnoredReason())
 	default:
 		// Omit an entry that was removed after it was listed, but not a link with a missing target.
 		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.isLink {

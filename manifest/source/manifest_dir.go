@@ -19,8 +19,8 @@ type manifestDir struct {
 	root     *os.Root
 	info     fs.FileInfo // FileInfo of the directory
 	id       identity    // identity of the directory
-	// remote reports whether other hosts can write to the directory without an event.
-	remote bool
+	// isRemote reports whether other hosts can write to the directory without an event.
+	isRemote bool
 	// isTrusted reports whether only root (or podd's own user) can create entries in the
 	// directory. If so, symlinks may lead to any file. Otherwise they must not lead out of the
 	// directory.
@@ -36,13 +36,13 @@ var (
 )
 
 // openManifestDir opens the directory at path, or the directory that contains the file at path.
-// If single is true, path is a file, and a missing file is not an error if its directory can be
-// read.
-func openManifestDir(path string, single bool) (*manifestDir, error) {
+// If isSingleFile is true, path is a file, and a missing file is not an error if its directory can
+// be read.
+func openManifestDir(path string, isSingleFile bool) (*manifestDir, error) {
 	d := &manifestDir{path: path}
 	info, err := os.Stat(path)
 	switch {
-	case err == nil && info.Mode().IsRegular(), errors.Is(err, fs.ErrNotExist) && single:
+	case err == nil && info.Mode().IsRegular(), errors.Is(err, fs.ErrNotExist) && isSingleFile:
 		d.path, d.onlyFile = filepath.Split(path)
 		d.path = filepath.Clean(d.path)
 	case err != nil:
@@ -60,7 +60,7 @@ func openManifestDir(path string, single bool) (*manifestDir, error) {
 	return d, nil
 }
 
-// checkAccess sets info, id, remote and isTrusted. It returns errWorldWritable if every user can
+// checkAccess sets info, id, isRemote and isTrusted. It returns errWorldWritable if every user can
 // write to the directory.
 func (d *manifestDir) checkAccess() error {
 	dir, err := d.root.Open(".")
@@ -71,7 +71,7 @@ func (d *manifestDir) checkAccess() error {
 	if d.info, err = dir.Stat(); err != nil {
 		return err
 	}
-	d.id, d.remote = identify(dir, d.info), isRemote(dir)
+	d.id, d.isRemote = identify(dir, d.info), isRemote(dir)
 	d.isTrusted = !othersCanWrite(d.info)
 	return d.checkMode(d.info.Mode())
 }
@@ -112,10 +112,10 @@ func othersCanWrite(info fs.FileInfo) bool {
 	return !ok || !isOwnedByRoot(info) || info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && st.Gid != 0
 }
 
-// stat returns the FileInfo of an entry. link reports whether the entry is a symlink. stat
+// stat returns the FileInfo of an entry. isLink reports whether the entry is a symlink. stat
 // follows a symlink out of the directory only if the directory is trusted.
-func (d *manifestDir) stat(name string, link bool) (fs.FileInfo, error) {
-	if link && d.isTrusted {
+func (d *manifestDir) stat(name string, isLink bool) (fs.FileInfo, error) {
+	if isLink && d.isTrusted {
 		return os.Stat(filepath.Join(d.path, name))
 	}
 	return d.root.Stat(name)
@@ -123,11 +123,11 @@ func (d *manifestDir) stat(name string, link bool) (fs.FileInfo, error) {
 
 // open opens a regular file for reading. It follows symlinks like stat. It does not block on a
 // FIFO, and a terminal does not become podd's controlling terminal.
-func (d *manifestDir) open(name string, link bool) (*os.File, fs.FileInfo, error) {
+func (d *manifestDir) open(name string, isLink bool) (*os.File, fs.FileInfo, error) {
 	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	var f *os.File
 	var err error
-	if link && d.isTrusted {
+	if isLink && d.isTrusted {
 		f, err = os.OpenFile(filepath.Join(d.path, name), flags, 0)
 	} else {
 		f, err = d.root.OpenFile(name, flags, 0)

@@ -20,11 +20,11 @@ const (
 )
 
 // nextWait returns how long to wait after a request. failures is the number of consecutive failed
-// requests; 0 after a successful request. noResponse reports whether the server did not respond.
+// requests; 0 after a successful request. hasNoResponse reports whether the server did not respond.
 // retryAfter is the server's Retry-After; the result is at least as long.
-func (p pollInterval) nextWait(failures int, noResponse bool, retryAfter time.Duration) time.Duration {
+func (p pollInterval) nextWait(failures int, hasNoResponse bool, retryAfter time.Duration) time.Duration {
 	wait := p.baseInterval
-	if noResponse {
+	if hasNoResponse {
 		wait = min(firstRetryDelay, wait)
 	}
 	for range min(failures, 30) - 1 {

@@ -53,8 +53,8 @@ type reader struct {
 // errOpenForWriting or errReadAgain, the caller must read the file again after a delay. earlierRead
 // stores the state between two reads of one file, so the caller must pass the same value to every
 // read of this file.
-func (r reader) read(dir *manifestDir, name string, link bool, earlierRead *firstRead, now time.Time) (readResult, error) {
-	f, info, err := dir.open(name, link)
+func (r reader) read(dir *manifestDir, name string, isLink bool, earlierRead *firstRead, now time.Time) (readResult, error) {
+	f, info, err := dir.open(name, isLink)
 	if err != nil {
 		return readResult{}, err
 	}
@@ -80,10 +80,10 @@ func (r reader) read(dir *manifestDir, name string, link bool, earlierRead *firs
 	if err := r.checkUnchanged(f, t.stamp, writers); err != nil {
 		return t, err
 	}
-	if err := dir.recheckAccess(name, link); err != nil {
+	if err := dir.recheckAccess(name, isLink); err != nil {
 		return t, err
 	}
-	if writers == noWriter && !dir.remote {
+	if writers == noWriter && !dir.isRemote {
 		return t, nil
 	}
 	return t, earlierRead.confirm(t, now)

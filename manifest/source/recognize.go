@@ -36,17 +36,17 @@ func (e *replacedDirError) willBeAccepted() bool {
 }
 
 func (e *replacedDirError) Error() string {
-	why := "podd has not recorded the identity of the directory that contained the manifests"
+	reason := "podd has not recorded the identity of the directory that contained the manifests"
 	switch {
 	case e.isUnmounted:
-		why = "the file system with the manifests is not mounted"
+		reason = "the file system with the manifests is not mounted"
 	case e.isRecorded:
-		why = "this is not the directory from which podd has read the manifests"
+		reason = "this is not the directory from which podd has read the manifests"
 	case e.mayHaveUnreadIndex:
-		why = "podd cannot read its stored list of the manifests"
+		reason = "podd cannot read its stored list of the manifests"
 	}
 	if e.presentCount == 0 {
-		return fmt.Sprintf("the directory is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", why, e.path)
+		return fmt.Sprintf("the directory is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", reason, e.path)
 	}
 	missing := fmt.Sprintf("%d manifests are missing", e.missingCount)
 	if e.missingCount == 1 {
@@ -56,7 +56,7 @@ func (e *replacedDirError) Error() string {
 	if e.willBeAccepted() {
 		remedy = fmt.Sprintf("podd stops their pods after the directory has not changed for %v; to stop them now, run: podd accept empty %s", settleDelay, e.path)
 	}
-	return fmt.Sprintf("%s, and %s; %s", why, missing, remedy)
+	return fmt.Sprintf("%s, and %s; %s", reason, missing, remedy)
 }
 
 // pendingDir is a directory that podd has not accepted yet, with its manifests.
@@ -68,7 +68,7 @@ type pendingDir struct {
 
 // recognize returns a replacedDirError if manifests are missing from dir and dir is not the
 // directory that contained them. Otherwise it returns nil and records dir as the directory of the
-// manifests. found contains the paths of the manifests in dir. recognize accepts a directory:
+// manifests. presentPaths contains the paths of the manifests in dir. recognize accepts a directory:
 //
 //   - if a user accepts it, or no manifest is missing from it;
 //   - if it contains a manifest, has been unchanged for settleDelay, and is not the mount point of
@@ -80,11 +80,11 @@ type pendingDir struct {
 // contain missing manifests. It does not accept an empty mount point whose filesystem is not
 // mounted, even if the cache contains no missing manifest: podd stores the identity of a directory
 // before the contents of its files, and the host may have stopped between these two writes.
-func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool, now time.Time) *replacedDirError {
-	isRecorded, recorded := f.cache.isRecordedDir(dir.id)
+func (f *follower) recognize(dir *manifestDir, l *listing, presentPaths map[string]bool, now time.Time) *replacedDirError {
+	isRecorded, recordedID := f.cache.isRecordedDir(dir.id)
 	e := &replacedDirError{
-		path: f.path, isRecorded: recorded != nil, isUnmounted: recorded != nil && recorded.IsMount && !dir.id.IsMount,
-		mayHaveUnreadIndex: f.cache.mayHaveUnreadIndex && !f.cache.hasAcceptedEmpty, presentCount: len(found), missingCount: f.countMissing(found, dir.id),
+		path: f.path, isRecorded: recordedID != nil, isUnmounted: recordedID != nil && recordedID.IsMount && !dir.id.IsMount,
+		mayHaveUnreadIndex: f.cache.mayHaveUnreadIndex && !f.cache.hasAcceptedEmpty, presentCount: len(presentPaths), missingCount: f.countMissing(presentPaths, dir.id),
 	}
 	switch {
 	case f.hasUserAcceptedDir:
@@ -103,14 +103,14 @@ func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool
 	return nil
 }
 
-// countMissing returns the number of files that are not in found and have a pod or object in use,
-// or content in the cache. It does not count files that podd last found in the directory with this
-// identity.
-func (f *follower) countMissing(found map[string]bool, id identity) int {
+// countMissing returns the number of files that are not in presentPaths and have a pod or object in
+// use, or content in the cache. It does not count files that podd last found in the directory with
+// this identity.
+func (f *follower) countMissing(presentPaths map[string]bool, id identity) int {
 	n := 0
 	for path, file := range f.files {
 		hasContent := file.inUse != nil && hasObjects(file.inUse) || file.inUse == nil && f.cache.hasContent(path)
-		if hasContent && !found[path] && file.lastDir != id {
+		if hasContent && !presentPaths[path] && file.lastDir != id {
 			n++
 		}
 	}
@@ -119,10 +119,10 @@ func (f *follower) countMissing(found map[string]bool, id identity) int {
 
 // isSettled reports whether the manifests in the directory have been unchanged for settleDelay.
 func (f *follower) isSettled(dir *manifestDir, l *listing, now time.Time) bool {
-	unchanged := f.pendingDir.id == dir.id && slices.EqualFunc(f.pendingDir.files, l.files, func(a, b manifestEntry) bool {
+	isUnchanged := f.pendingDir.id == dir.id && slices.EqualFunc(f.pendingDir.files, l.files, func(a, b manifestEntry) bool {
 		return a.name == b.name && a.stamp == b.stamp
 	})
-	if !unchanged {
+	if !isUnchanged {
 		f.pendingDir = pendingDir{dir.id, l.files, now}
 	}
 	return now.Sub(f.pendingDir.since) >= f.settleDelay

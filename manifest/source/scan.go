@@ -26,7 +26,7 @@ func (f *follower) scan(now time.Time) {
 	if f.updateWatches() { // check again, because earlier changes in a newly watched directory may have caused no events
 		f.scheduleScan(now.Add(minEventDelay))
 	}
-	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
+	if f.watchErr != nil || f.listErr != nil || f.isRemote || f.mayRecover() {
 		f.scheduleScan(now.Add(scanInterval))
 	}
 }
@@ -51,20 +51,20 @@ func (f *follower) list(now time.Time) error {
 		f.markUnreadable(err, now)
 		return err
 	}
-	f.onlyFile, f.remote, f.isUntrusted, f.linkTargetDirs = dir.onlyFile, dir.remote, !dir.isTrusted, dir.linkTargetDirs(l)
+	f.onlyFile, f.isRemote, f.isUntrusted, f.linkTargetDirs = dir.onlyFile, dir.isRemote, !dir.isTrusted, dir.linkTargetDirs(l)
 	f.logSkipped(dir, l.skipped)
-	found := map[string]bool{}
+	presentPaths := map[string]bool{}
 	for _, entry := range l.files {
-		found[filepath.Join(dir.path, entry.name)] = true
+		presentPaths[filepath.Join(dir.path, entry.name)] = true
 	}
-	replaced := f.recognize(dir, l, found, now)
-	missing := f.markMissing(dir, found, replaced, now)
+	replacedErr := f.recognize(dir, l, presentPaths, now)
+	missing := f.markMissing(dir, presentPaths, replacedErr, now)
 	for _, entry := range l.files {
 		f.updateFile(dir, entry, now)
 	}
 	f.removeMissing(missing, now) // last, because a missing file may have been renamed
-	if replaced != nil {
-		return replaced
+	if replacedErr != nil {
+		return replacedErr
 	}
 	if len(f.files) == 0 {
 		f.cache.setManifestDir(nil)
@@ -88,12 +88,12 @@ func (f *follower) updateFile(dir *manifestDir, entry manifestEntry, now time.Ti
 		file.renamedFrom = f.findRenamed(path)
 	}
 	file.missingSince, file.isLink, file.hasUnsafeLink, file.lastDir = time.Time{}, entry.isLink, entry.hasUnsafeLink, dir.id
-	touched := f.mustReadAll || f.touchedPaths[path] || entry.isLink && len(f.touchedPaths) > 0
+	isTouched := f.mustReadAll || f.touchedPaths[path] || entry.isLink && len(f.touchedPaths) > 0
 	switch {
 	case entry.err != nil:
 		f.fallBack(file)
 		file.setError(entry.err, now)
-	case file.mustRead(entry.stamp, touched):
+	case file.mustRead(entry.stamp, isTouched):
 		f.readFile(dir, file, now)
 	}
 }
@@ -115,17 +115,17 @@ func (f *follower) findRenamed(path string) *trackedFile {
 	return nil
 }
 
-// markMissing marks the tracked files whose paths are not in the map found. It returns the marked
-// files that may be removed. The parameter replaced is the error of recognize, or nil. If it is not
-// nil, markMissing keeps and does not return the files that podd last found in a different
-// directory.
-func (f *follower) markMissing(dir *manifestDir, found map[string]bool, replaced *replacedDirError, now time.Time) []*trackedFile {
+// markMissing marks the tracked files whose paths are not in presentPaths. It returns the marked
+// files that may be removed. replacedErr is the error of recognize, or nil. If it is not nil,
+// markMissing keeps the files that podd last found in a different directory, and does not return
+// them.
+func (f *follower) markMissing(dir *manifestDir, presentPaths map[string]bool, replacedErr *replacedDirError, now time.Time) []*trackedFile {
 	var missing []*trackedFile
 	for path, file := range f.files {
 		switch {
-		case found[path]:
-		case replaced != nil && file.lastDir != dir.id:
-			f.keepMissing(file, replaced, now)
+		case presentPaths[path]:
+		case replacedErr != nil && file.lastDir != dir.id:
+			f.keepMissing(file, replacedErr, now)
 		default:
 			if file.missingSince.IsZero() {
 				file.missingSince, file.retryAt = now, time.Time{}
@@ -151,11 +151,11 @@ func (f *follower) removeMissing(missing []*trackedFile, now time.Time) {
 
 // keepMissing keeps the content of a file in use although the file is missing from the directory.
 // It is called if the directory is not the one that contained the file. If podd will accept the
-// directory soon, keepMissing does not load content from the cache. Otherwise a pod that is
-// probably not desired would be started, and stopped soon afterwards. Until podd accepts the
-// directory, the listing is incomplete, so running pods are kept.
-func (f *follower) keepMissing(file *trackedFile, replaced *replacedDirError, now time.Time) {
-	if !replaced.willBeAccepted() {
+// directory soon, keepMissing does not load content from the cache, because podd would start the
+// pods of the file and stop them soon afterwards. Until podd accepts the directory, the listing is
+// incomplete, so running pods are kept.
+func (f *follower) keepMissing(file *trackedFile, replacedErr *replacedDirError, now time.Time) {
+	if !replacedErr.willBeAccepted() {
 		f.fallBack(file)
 	}
 	file.retryAt, file.writingSince = time.Time{}, time.Time{}
@@ -200,9 +200,9 @@ func (f *follower) mayRecover() bool {
 }
 
 // logSkipped logs each skipped entry once.
-func (f *follower) logSkipped(dir *manifestDir, skipped []skippedEntry) {
-	f.skippedEntries = skipped
-	for _, s := range skipped {
+func (f *follower) logSkipped(dir *manifestDir, entries []skippedEntry) {
+	f.skippedEntries = entries
+	for _, s := range entries {
 		if !f.loggedSkips[s.name] && len(f.loggedSkips) < maxLoggedSkips {
 			f.loggedSkips[s.name] = true
 			f.opts.Log.Info("file ignored", "path", filepath.Join(dir.path, s.name), "reason", s.reason)

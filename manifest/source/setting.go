@@ -71,8 +71,8 @@ func checkHeader(h http.Header) error {
 
 // isToken reports whether s is a token of RFC 9110, section 5.6.2.
 func isToken(s string) bool {
-	const marks = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	return s != "" && strings.Trim(s, marks) == ""
+	const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return s != "" && strings.Trim(s, tokenChars) == ""
 }
 
 // isHeaderValue reports whether s has no control character except tab.

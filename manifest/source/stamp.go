@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamp contains the fields of stat that change when the content of a file changes. isSettled
-// describes an exception. The zero value is not the stamp of any file.
+// stamp contains the fields of stat that change when the content of a file changes. A change soon
+// after another change may not change the stamp; see isSettled. The zero value is not the stamp of
+// any file.
 type stamp struct {
 	dev, ino     uint64
 	size         int64
@@ -29,9 +30,9 @@ func stampOf(info fs.FileInfo) stamp {
 // maxTimestampStep is an upper bound for the granularity of the timestamps of files.
 const maxTimestampStep = 2 * time.Second
 
-// isSettled reports whether every change of the file after the time now will change the stamp. If
-// the file was changed less than maxTimestampStep before that time, a later change can have the
-// same ctime and so the same stamp.
+// isSettled reports whether every change of the file after the time now will change the stamp. It
+// returns false if the file was changed less than maxTimestampStep before now, because a later
+// change can then have the same ctime and so the same stamp.
 func (s stamp) isSettled(now time.Time) bool {
 	return now.Sub(time.Unix(0, s.ctime)) > maxTimestampStep
 }

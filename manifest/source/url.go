@@ -54,10 +54,10 @@ var _ Source = (*URL)(nil)
 // NewURL returns the source for a URL. The escaped node name replaces {node}, and the escaped
 // machine ID replaces {machineID}. Errors and the name of the source contain neither userinfo
 // nor query.
-func NewURL(raw string, o URLOptions) (*URL, error) {
-	u := &URL{template: raw, opts: o, random: rand.Float64}
-	const machine = "machineID-machineID"
-	parsed, err := u.parse(machine)
+func NewURL(template string, o URLOptions) (*URL, error) {
+	u := &URL{template: template, opts: o, random: rand.Float64}
+	const placeholder = "machineID-machineID"
+	parsed, err := u.parse(placeholder)
 	if err != nil {
 		return nil, fmt.Errorf("parsing a manifest URL: %w", err)
 	}
@@ -67,7 +67,7 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 	if err := checkHeader(o.Header); err != nil {
 		return nil, fmt.Errorf("checking the headers of manifest URL %s: %w", withoutSecrets(parsed), err)
 	}
-	u.name = strings.ReplaceAll(withoutSecrets(parsed), machine, "{machineID}")
+	u.name = strings.ReplaceAll(withoutSecrets(parsed), placeholder, "{machineID}")
 	if o.Label != "" {
 		u.name += "#" + o.Label
 	}
@@ -90,15 +90,15 @@ func (u *URL) Kind() string { return manifest.KindURL }
 // part of the template.
 func (u *URL) parse(machineID string) (*url.URL, error) {
 	path, query, hasQuery := strings.Cut(u.template, "?")
-	whole := fillPlaceholders(path, url.PathEscape, u.opts.NodeName, machineID)
+	text := fillPlaceholders(path, url.PathEscape, u.opts.NodeName, machineID)
 	if hasQuery {
-		whole += "?" + fillPlaceholders(query, url.QueryEscape, u.opts.NodeName, machineID)
+		text += "?" + fillPlaceholders(query, url.QueryEscape, u.opts.NodeName, machineID)
 	}
-	parsed, err := url.Parse(whole)
-	var failed *url.Error
+	parsed, err := url.Parse(text)
+	var urlErr *url.Error
 	switch {
-	case errors.As(err, &failed):
-		return nil, fmt.Errorf("invalid URL: %w", redactError(failed.Err))
+	case errors.As(err, &urlErr):
+		return nil, fmt.Errorf("invalid URL: %w", redactError(urlErr.Err))
 	case err != nil:
 		return nil, errors.New("invalid URL")
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
@@ -124,8 +124,8 @@ func fillPlaceholders(s string, escape func(string) string, node, machineID stri
 
 // withoutSecrets returns u without userinfo, query and fragment.
 func withoutSecrets(u *url.URL) string {
-	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return bare.String()
+	publicURL := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	return publicURL.String()
 }
 
 // nextURL returns the URL for the next request.

@@ -39,24 +39,24 @@ func (f *urlFollower) newBatch() manifest.Batch {
 // sourceProblems returns the Problems of requests, of the header file and of the cache.
 func (f *urlFollower) sourceProblems() []manifest.Problem {
 	var problems []manifest.Problem
-	problem := func(s manifest.Severity, format string, args ...any) {
+	addProblem := func(s manifest.Severity, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.name, Message: fmt.Sprintf(format, args...)})
 	}
-	rest := "there is no earlier valid content, so no pods of this URL run"
+	consequence := "there is no earlier valid content, so no pods of this URL run"
 	switch {
 	case f.inUse != nil && f.isFromCache:
-		rest = "using the last valid content from the cache"
+		consequence = "using the last valid content from the cache"
 	case f.inUse != nil:
-		rest = "using the last valid content"
+		consequence = "using the last valid content"
 	}
 	switch {
 	case f.fetchErr != nil:
-		problem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.fetchErr, rest, max(maxRequestInterval, f.opts.CheckFrequency))
+		addProblem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.fetchErr, consequence, max(maxRequestInterval, f.opts.CheckFrequency))
 	case f.isFirstResponseLate:
-		problem(manifest.Warning, "fetching manifests: no response yet; %s", rest)
+		addProblem(manifest.Warning, "fetching manifests: no response yet; %s", consequence)
 	}
 	if f.areHeadersExposed {
-		problem(manifest.Warning, "all users can read the header file %q; remove that permission (chmod o-r)", f.opts.HeaderFile)
+		addProblem(manifest.Warning, "all users can read the header file %q; remove that permission (chmod o-r)", f.opts.HeaderFile)
 	}
 	return append(problems, f.cache.problems()...)
 }

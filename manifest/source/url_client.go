@@ -24,7 +24,7 @@ type client struct {
 // httpClient returns the client for the next request. It creates a new client if a certificate
 // file has changed.
 func (c *client) httpClient() (*http.Client, error) {
-	var files [3]stamp
+	var fileStamps [3]stamp
 	for i, path := range []string{c.opts.CAFile, c.opts.CertFile, c.opts.KeyFile} {
 		if path == "" {
 			continue
@@ -33,9 +33,9 @@ func (c *client) httpClient() (*http.Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %q: %w", path, withoutPath(err))
 		}
-		files[i] = stampOf(info)
+		fileStamps[i] = stampOf(info)
 	}
-	if c.http != nil && files == c.fileStamps {
+	if c.http != nil && fileStamps == c.fileStamps {
 		return c.http, nil
 	}
 	tlsConfig, err := c.tlsConfig()
@@ -43,7 +43,7 @@ func (c *client) httpClient() (*http.Client, error) {
 		return nil, err
 	}
 	c.close()
-	c.fileStamps, c.http = files, &http.Client{
+	c.fileStamps, c.http = fileStamps, &http.Client{
 		CheckRedirect: CheckRedirect,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: c.dialer(),
@@ -107,13 +107,13 @@ const maxRedirects = 5
 // contains the headers of the first request.
 func CheckRedirect(to *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
-	secured := from.Scheme == "http" && to.URL.Scheme == "https"
+	isUpgrade := from.Scheme == "http" && to.URL.Scheme == "https"
 	switch {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("too many redirects (limit %d)", maxRedirects)
 	case from.Scheme == "https" && to.URL.Scheme != "https":
 		return fmt.Errorf("redirect to %s rejected, because it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
-	case to.URL.Hostname() != from.Hostname(), !secured && portOf(to.URL) != portOf(from):
+	case to.URL.Hostname() != from.Hostname(), !isUpgrade && portOf(to.URL) != portOf(from):
 		return fmt.Errorf("redirect to %s rejected, because the target has another host or port; if the redirect is intended, use the target as the manifest URL", withoutSecrets(to.URL))
 	}
 	return nil

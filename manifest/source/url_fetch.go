@@ -33,22 +33,22 @@ type fetchResult struct {
 
 // fetch sends one request with the validators of the current content. Errors contain neither
 // headers nor userinfo nor query.
-func (c *client) fetch(ctx context.Context, have validators) fetchResult {
+func (c *client) fetch(ctx context.Context, currentValidators validators) fetchResult {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	var result fetchResult
-	request, exposed, err := c.request(ctx, have)
-	result.areHeadersExposed = exposed
+	request, areHeadersExposed, err := c.request(ctx, currentValidators)
+	result.areHeadersExposed = areHeadersExposed
 	if err != nil {
 		result.err = err
 		return result
 	}
-	web, err := c.httpClient()
+	httpClient, err := c.httpClient()
 	if err != nil {
 		result.err = err
 		return result
 	}
-	response, err := web.Do(request)
+	response, err := httpClient.Do(request)
 	if err != nil {
 		result.err, result.hasNoResponse = c.stripURL(err), true
 		return result
@@ -57,7 +57,7 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	result.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), c.opts.Now())
 	result.validators = validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}
 	switch {
-	case response.StatusCode == http.StatusNotModified && have != validators{}:
+	case response.StatusCode == http.StatusNotModified && currentValidators != validators{}:
 		result.isNotModified = true
 	case response.StatusCode != http.StatusOK:
 		result.err = fmt.Errorf("the server responded with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
@@ -69,8 +69,8 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 }
 
 // request returns the next HTTP request, with the configured headers and with the validators of
-// the current content. exposed reports whether all users can read the header file.
-func (c *client) request(ctx context.Context, have validators) (r *http.Request, exposed bool, err error) {
+// the current content. areHeadersExposed reports whether all users can read the header file.
+func (c *client) request(ctx context.Context, currentValidators validators) (r *http.Request, areHeadersExposed bool, err error) {
 	target, err := c.nextURL()
 	if err != nil {
 		return nil, false, err
@@ -90,11 +90,11 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 		if err != nil {
 			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, err)
 		}
-		exposed = info.Mode()&0o004 != 0
+		areHeadersExposed = info.Mode()&0o004 != 0
 		setHeaders(r, extraHeaders)
 	}
-	setHeaders(r, http.Header{"If-None-Match": headerValues(have.etag), "If-Modified-Since": headerValues(have.lastModified)})
-	return r, exposed, nil
+	setHeaders(r, http.Header{"If-None-Match": headerValues(currentValidators.etag), "If-Modified-Since": headerValues(currentValidators.lastModified)})
+	return r, areHeadersExposed, nil
 }
 
 // setHeaders adds extraHeaders to r and replaces headers of r with the same name. It sets r.Host
@@ -134,8 +134,8 @@ func readBody(r *http.Response) ([]byte, error) {
 	case len(data) > MaxSize:
 		return nil, errTooLarge
 	}
-	framed := r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.Uncompressed || r.ProtoMajor > 1
-	if !framed && len(data) > 0 && !json.Valid(data) {
+	hasLength := r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.Uncompressed || r.ProtoMajor > 1
+	if !hasLength && len(data) > 0 && !json.Valid(data) {
 		return nil, errors.New("the response has no length, so podd cannot detect whether the response is truncated; make the server send the header Content-Length, or send JSON instead of YAML")
 	}
 	return data, nil
@@ -143,18 +143,18 @@ func readBody(r *http.Response) ([]byte, error) {
 
 // stripURL removes the URL, with its query, from an error of net/http.
 func (c *client) stripURL(err error) error {
-	var whole *url.Error
+	var urlErr *url.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
 		return fmt.Errorf("no complete response within %v", c.opts.Timeout)
-	case errors.As(err, &whole):
-		err = whole.Err
+	case errors.As(err, &urlErr):
+		err = urlErr.Err
 	}
-	const most = 300
-	if text := err.Error(); len(text) > most {
-		return errors.New(strings.ToValidUTF8(text[:most], "") + "…")
+	const maxLength = 300
+	if text := err.Error(); len(text) > maxLength {
+		return errors.New(strings.ToValidUTF8(text[:maxLength], "") + "…")
 	}
 	return err
 }

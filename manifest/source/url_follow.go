@@ -36,32 +36,32 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	f := newURLFollower(u, emit)
 	defer f.close()
 	results := make(chan fetchResult, 1)
-	due := time.NewTimer(0)
-	defer due.Stop()
-	late := time.NewTimer(firstResponseWait)
-	defer late.Stop()
-	fetching := false
+	requestTimer := time.NewTimer(0)
+	defer requestTimer.Stop()
+	lateTimer := time.NewTimer(firstResponseWait)
+	defer lateTimer.Stop()
+	isFetching := false
 	for {
 		select {
 		case <-ctx.Done():
-			if fetching {
+			if isFetching {
 				<-results
 			}
 			return nil
-		case <-due.C:
+		case <-requestTimer.C:
 			if f.cache.retryStore() && (f.inUse == nil || f.inUse.HasRefusedDocument()) {
 				f.restoreCached()
 			}
-			fetching = true
-			have := f.currentValidators
-			go func() { results <- f.client.fetch(ctx, have) }()
+			isFetching = true
+			currentValidators := f.currentValidators
+			go func() { results <- f.client.fetch(ctx, currentValidators) }()
 		case result := <-results:
-			fetching = false
+			isFetching = false
 			if ctx.Err() != nil {
 				return nil
 			}
-			due.Reset(f.handleResult(result))
-		case <-late.C:
+			requestTimer.Reset(f.handleResult(result))
+		case <-lateTimer.C:
 			f.isFirstResponseLate = f.lastBatch == nil
 		case <-f.cache.storeErrChanged:
 		}
@@ -150,7 +150,7 @@ func (f *urlFollower) handleContent(result fetchResult, now time.Time) {
 		f.setOutdated(outdatedRefused, now)
 		return
 	}
-	if decoded := f.opts.decode(result.data, f.name); f.setCurrent(decoded, digest, now, now) && f.cache.mayStore(decoded) {
+	if decodedFile := f.opts.decode(result.data, f.name); f.setCurrent(decodedFile, digest, now, now) && f.cache.mayStore(decodedFile) {
 		f.cache.put(f.name, record{Digest: digest, ContentTime: now.UTC(), ETag: result.etag, LastModified: result.lastModified}, result.data)
 	}
 }

@@ -18,17 +18,17 @@ import (
 //
 // If two sources have the same name, only the first one runs.
 func Watch(ctx context.Context, sources ...Source) <-chan *manifest.Set {
-	out := make(chan *manifest.Set)
+	sets := make(chan *manifest.Set)
 	m := newMerger(sources)
-	go m.run(ctx, out) // the receiver waits until run has ended, because it receives until out is closed
-	return out
+	go m.run(ctx, sets) // the receiver waits until run has ended, because it receives until sets is closed
+	return sets
 }
 
 // merger owns the last Batch of every source.
 type merger struct {
-	sources  []Source         // an element is nil if an earlier source has the same name
-	batches  []manifest.Batch // the last Batch of each source, by its index in sources
-	received chan sourceBatch
+	sources    []Source         // an element is nil if an earlier source has the same name
+	batches    []manifest.Batch // the last Batch of each source, by its index in sources
+	newBatches chan sourceBatch
 }
 
 // sourceBatch is a new Batch of the source with this index.
@@ -38,15 +38,15 @@ type sourceBatch struct {
 }
 
 func newMerger(sources []Source) *merger {
-	m := &merger{sources: slices.Clone(sources), received: make(chan sourceBatch)}
-	taken := map[string]bool{}
+	m := &merger{sources: slices.Clone(sources), newBatches: make(chan sourceBatch)}
+	usedNames := map[string]bool{}
 	for i, s := range m.sources {
 		batch := manifest.Batch{Source: s.Name(), Kind: s.Kind()}
-		if taken[batch.Source] {
+		if usedNames[batch.Source] {
 			batch = newDuplicateBatch(s, i)
 			m.sources[i] = nil
 		}
-		taken[batch.Source] = true
+		usedNames[batch.Source] = true
 		m.batches = append(m.batches, batch)
 	}
 	return m
@@ -64,23 +64,23 @@ func newDuplicateBatch(s Source, index int) manifest.Batch {
 	}
 }
 
-// run starts the sources and sends Sets to the channel out until all sources have stopped.
-func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
-	defer close(out)
-	stopped := m.startSources(ctx)
+// run starts the sources and sends Sets to the channel sets until all sources have stopped.
+func (m *merger) run(ctx context.Context, sets chan<- *manifest.Set) {
+	defer close(sets)
+	allStopped := m.startSources(ctx)
 	var next *manifest.Set
 	var send chan<- *manifest.Set // nil while there is nothing new to send
 	if len(m.sources) == 0 {
-		next, send = merge.Batches(nil), out
+		next, send = merge.Batches(nil), sets
 	}
 	for {
 		select {
-		case r := <-m.received:
+		case r := <-m.newBatches:
 			m.batches[r.index] = r.batch
-			next, send = merge.Batches(slices.Clone(m.batches)), out
+			next, send = merge.Batches(slices.Clone(m.batches)), sets
 		case send <- next:
 			send = nil
-		case <-stopped:
+		case <-allStopped:
 			return
 		}
 	}
@@ -95,13 +95,13 @@ func (m *merger) startSources(ctx context.Context) <-chan struct{} {
 			running.Go(func() { m.runSource(ctx, i, s) })
 		}
 	}
-	stopped := make(chan struct{})
+	allStopped := make(chan struct{})
 	go func() {
-		defer close(stopped)
+		defer close(allStopped)
 		<-ctx.Done()
 		running.Wait()
 	}()
-	return stopped
+	return allStopped
 }
 
 // Delays before a failed source runs again.
@@ -112,22 +112,22 @@ const (
 
 // runSource runs one source until ctx is done. It runs the source again after each error.
 func (m *merger) runSource(ctx context.Context, index int, s Source) {
-	last := m.batches[index]
+	lastBatch := m.batches[index]
 	emit := func(b manifest.Batch) {
 		b.Source, b.Kind = s.Name(), s.Kind()
-		last = b
-		m.received <- sourceBatch{index, b}
+		lastBatch = b
+		m.newBatches <- sourceBatch{index, b}
 	}
 	for wait := minRerunDelay; ; wait = min(2*wait, maxRerunDelay) {
-		began := time.Now()
+		startTime := time.Now()
 		err := s.Run(ctx, emit)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > maxRerunDelay {
+		if time.Since(startTime) > maxRerunDelay {
 			wait = minRerunDelay
 		}
-		m.received <- sourceBatch{index, withFailureProblem(last, s, err)}
+		m.newBatches <- sourceBatch{index, withFailureProblem(lastBatch, s, err)}
 		select {
 		case <-ctx.Done():
 			return
@@ -136,13 +136,13 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 	}
 }
 
-// withFailureProblem returns a copy of the last Batch of the source, with an additional Problem for
+// withFailureProblem returns a copy of lastBatch, the last Batch of s, with an additional Problem for
 // err.
-func withFailureProblem(last manifest.Batch, s Source, err error) manifest.Batch {
+func withFailureProblem(lastBatch manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),
 		Message: fmt.Sprintf("watching the source failed: %v; podd uses the content that it last read, and retries within %v", err, maxRerunDelay),
 	}
-	last.Problems = append(slices.Clip(last.Problems), p)
-	return last
+	lastBatch.Problems = append(slices.Clip(lastBatch.Problems), p)
+	return lastBatch
 }
