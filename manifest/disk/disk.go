@@ -56,8 +56,8 @@ func ValidateMountOptions(options []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// SplitMountOptions returns the single mount options in options, whose elements may contain several
-// options, separated by commas.
+// SplitMountOptions splits each element of options at its commas, because an element may contain
+// several mount options.
 func SplitMountOptions(options []string) []string {
 	return strings.Split(strings.Join(options, ","), ",")
 }

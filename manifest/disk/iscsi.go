@@ -13,11 +13,10 @@ import (
 	"podd/manifest/lazyregexp"
 )
 
-// defaultPort is the TCP port of a portal without a port.
+// defaultPort is the TCP port of a portal if its text contains no port.
 const defaultPort = 3260
 
-// DefaultInterface is the name of the interface of iscsiadm if the volume does not set
-// iscsiInterface.
+// DefaultInterface is the iscsiadm interface of a volume that does not set iscsiInterface.
 const DefaultInterface = "default"
 
 // An ISCSI identifies a disk of an iSCSI target, and the way in which podd logs in to the target.
@@ -66,9 +65,9 @@ var (
 // maxNodeName is the maximum length of the name of a target or initiator (RFC 3720).
 const maxNodeName = 223
 
-// Persistent returns the source of a PersistentVolume with the values of an inline source. The
+// PersistentSource returns the source of a PersistentVolume with the values of an inline source. The
 // secretRef has no namespace, which means the namespace of the pod.
-func Persistent(s *v1.ISCSIVolumeSource) *v1.ISCSIPersistentVolumeSource {
+func PersistentSource(s *v1.ISCSIVolumeSource) *v1.ISCSIPersistentVolumeSource {
 	p := &v1.ISCSIPersistentVolumeSource{
 		TargetPortal: s.TargetPortal, IQN: s.IQN, Lun: s.Lun, ISCSIInterface: s.ISCSIInterface, FSType: s.FSType, ReadOnly: s.ReadOnly,
 		Portals: s.Portals, DiscoveryCHAPAuth: s.DiscoveryCHAPAuth, SessionCHAPAuth: s.SessionCHAPAuth, InitiatorName: s.InitiatorName,

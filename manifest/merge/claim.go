@@ -17,34 +17,34 @@ import (
 // claim has one directory, which all file sources share, but only pods of one source may use its
 // data. Claims of other kinds of sources are not dropped here: podd records their source with their
 // data, and refuses to use the data for a claim of another source.
-func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
-	first := map[manifest.ObjectRef]manifest.Origin{}
-	seen := map[string]bool{}
-	incomplete := ""
-	for _, b := range ordered {
-		if b.Kind != manifest.KindFile || seen[b.Source] {
+func (m *merger) dropSharedClaims(batches []manifest.Batch) {
+	firstOrigins := map[manifest.ObjectRef]manifest.Origin{}
+	seenSources := map[string]bool{}
+	incompleteSource := ""
+	for _, b := range batches {
+		if b.Kind != manifest.KindFile || seenSources[b.Source] {
 			continue
 		}
-		seen[b.Source] = true
+		seenSources[b.Source] = true
 		o := m.set.ObjectsBySource[b.Source]
-		o.PendingSource = incomplete
+		o.PendingSource = incompleteSource
 		m.set.ObjectsBySource[b.Source] = o
 		if !m.set.CompleteSources[b.Source] {
-			incomplete = cmp.Or(incomplete, b.Source)
+			incompleteSource = cmp.Or(incompleteSource, b.Source)
 		}
 		for _, key := range slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys) {
 			ref := manifest.ObjectRef{Kind: manifest.ClaimKind, NamespacedName: key}
 			origin := o.Origins[ref]
-			if before, taken := first[ref]; taken {
+			if earlierOrigin, isDuplicate := firstOrigins[ref]; isDuplicate {
 				m.set.Problems = append(m.set.Problems, manifest.Problem{
 					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), CausesRefusal: true,
-					Message: ref.String() + " is already defined at " + before.String() + ", whose pods use its data; rename one",
+					Message: ref.String() + " is already defined at " + earlierOrigin.String() + ", whose pods use its data; rename one",
 				})
 				delete(o.Claims, key)
 				delete(o.Origins, ref)
 				continue
 			}
-			first[ref] = origin
+			firstOrigins[ref] = origin
 		}
 	}
 }
@@ -62,29 +62,29 @@ func (m *merger) warnSharedGroups() {
 		source string
 		key    types.NamespacedName
 	}
-	first := map[sourceClaim]groupChange{}
+	firstChanges := map[sourceClaim]groupChange{}
 	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
 		p := m.set.Pods[key]
 		if p.Traits.HasRefsFromServer {
-			continue // no warning, because the cluster decides which pods may use its claims
+			continue // give no warning, because the cluster decides which pods may use its claims
 		}
 		s := p.Object.Spec.SecurityContext
 		if s == nil || s.FSGroup == nil {
 			continue
 		}
 		for i := range p.Object.Spec.Volumes {
-			use := p.Object.Spec.Volumes[i].PersistentVolumeClaim
-			if use == nil || use.ReadOnly {
+			claimSource := p.Object.Spec.Volumes[i].PersistentVolumeClaim
+			if claimSource == nil || claimSource.ReadOnly {
 				continue
 			}
-			at := sourceClaim{p.Origin.Source, types.NamespacedName{Namespace: key.Namespace, Name: use.ClaimName}}
-			if !m.changesGroup(at.source, at.key) {
+			claim := sourceClaim{p.Origin.Source, types.NamespacedName{Namespace: key.Namespace, Name: claimSource.ClaimName}}
+			if !m.changesGroup(claim.source, claim.key) {
 				continue
 			}
-			if before, taken := first[at]; !taken {
-				first[at] = groupChange{p, *s.FSGroup}
-			} else if before.group != *s.FSGroup {
-				m.set.Problems = append(m.set.Problems, before.newProblem(p, *s.FSGroup, use.ClaimName))
+			if firstChange, hasFirst := firstChanges[claim]; !hasFirst {
+				firstChanges[claim] = groupChange{p, *s.FSGroup}
+			} else if firstChange.group != *s.FSGroup {
+				m.set.Problems = append(m.set.Problems, firstChange.newProblem(p, *s.FSGroup, claimSource.ClaimName))
 			}
 		}
 	}
@@ -114,6 +114,6 @@ func (m *merger) changesGroup(source string, key types.NamespacedName) bool {
 		claims = refs.NewClaims(&o)
 		m.claimsBySource[source] = claims
 	}
-	bound, reason := claims.Bind(c)
-	return reason == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
+	boundClaim, reason := claims.Bind(c)
+	return reason == "" && (boundClaim.Volume == nil || boundClaim.Volume.Spec.Local != nil)
 }

@@ -44,12 +44,12 @@ func Files(source, kind string, files ...*manifest.File) manifest.Batch {
 //
 // If two pods have the same key or UID, the pod with the higher precedence is used and the other
 // pod becomes an error Problem. Two claims with the same key in different file sources are handled
-// in the same way. A file takes precedence over a URL, and a URL over the API. Within a kind the
-// order of the batches decides, and within a batch the order of the pods. A pod with a Deletion
-// does not reserve its name.
+// in the same way. A file takes precedence over a URL, and a URL over the API. Between two sources
+// of the same kind, the pod of the first batch is used, and in one batch the first pod. A pod with
+// a Deletion does not reserve its name.
 func Batches(batches []manifest.Batch) *manifest.Set {
-	ordered := slices.Clone(batches)
-	order.Stable(ordered, func(a, b manifest.Batch) int { return cmp.Compare(precedence(b.Kind), precedence(a.Kind)) })
+	byPrecedence := slices.Clone(batches)
+	order.Stable(byPrecedence, func(a, b manifest.Batch) int { return cmp.Compare(precedence(b.Kind), precedence(a.Kind)) })
 	m := merger{
 		set: &manifest.Set{
 			Pods:            map[types.NamespacedName]*manifest.Pod{},
@@ -59,10 +59,10 @@ func Batches(batches []manifest.Batch) *manifest.Set {
 		podsByUID:      map[types.UID]*manifest.Pod{},
 		claimsBySource: map[string]*refs.Claims{},
 	}
-	for i := range ordered {
-		m.addBatch(&ordered[i])
+	for i := range byPrecedence {
+		m.addBatch(&byPrecedence[i])
 	}
-	m.dropSharedClaims(ordered)
+	m.dropSharedClaims(byPrecedence)
 	m.warnSharedGroups()
 	m.set.Problems = removeDuplicates(m.set.Problems)
 	order.Stable(m.set.FileStates, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
@@ -117,13 +117,13 @@ func (m *merger) addObjects(b *manifest.Batch) {
 // addPod adds p to the set, unless the set already has a pod with the same name, or with the same
 // UID and therefore the same directory.
 func (m *merger) addPod(p *manifest.Pod) {
-	first, sameName := m.set.Pods[p.Key]
-	other, sameUID := m.podsByUID[p.UID]
+	podWithName, isNameTaken := m.set.Pods[p.Key]
+	podWithUID, isUIDTaken := m.podsByUID[p.UID]
 	switch {
-	case sameName:
-		m.refuse(p, "metadata.name", "pod "+p.ManifestKey().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
-	case sameUID:
-		m.refuse(p, "metadata.uid", "pod "+other.ManifestKey().String()+" ("+other.Origin.String()+") has the same uid; remove the uid from one of the pods")
+	case isNameTaken:
+		m.refuse(p, "metadata.name", "pod "+p.ManifestKey().String()+" is also defined at "+podWithName.Origin.String()+", which takes precedence; rename or remove one")
+	case isUIDTaken:
+		m.refuse(p, "metadata.uid", "pod "+podWithUID.ManifestKey().String()+" ("+podWithUID.Origin.String()+") has the same uid; remove the uid from one of the pods")
 	default:
 		m.set.Pods[p.Key] = p
 		m.podsByUID[p.UID] = p
@@ -141,8 +141,8 @@ func (m *merger) refuse(p *manifest.Pod, path, message string) {
 func removeDuplicates(list []manifest.Problem) []manifest.Problem {
 	seen := make(map[manifest.Problem]bool, len(list))
 	return slices.DeleteFunc(slices.Clone(list), func(p manifest.Problem) bool {
-		twice := seen[p]
+		isDuplicate := seen[p]
 		seen[p] = true
-		return twice
+		return isDuplicate
 	})
 }

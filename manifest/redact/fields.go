@@ -148,15 +148,15 @@ var partlyPrivateFields = map[string]func(reflect.Value){
 var sourceAnnotations = []string{"kubernetes.io/config.hash", "kubernetes.io/config.mirror", "kubernetes.io/config.seen", "kubernetes.io/config.source"}
 
 func keepSourceAnnotations(field reflect.Value) {
-	kept := map[string]string{}
+	annotations := map[string]string{}
 	for _, key := range sourceAnnotations {
 		if v := field.MapIndex(reflect.ValueOf(key)); v.IsValid() {
-			kept[key] = v.String()
+			annotations[key] = v.String()
 		}
 	}
 	field.SetZero()
-	if len(kept) > 0 {
-		field.Set(reflect.ValueOf(kept))
+	if len(annotations) > 0 {
+		field.Set(reflect.ValueOf(annotations))
 	}
 }
 
@@ -168,13 +168,13 @@ func dropQuery(field reflect.Value) {
 
 // parseFields parses lines of the form "Type: Field Field".
 func parseFields(table string) map[string]map[string]bool {
-	all := map[string]map[string]bool{}
+	fieldsByType := map[string]map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(table)) {
 		name, fields, _ := strings.Cut(strings.TrimSpace(line), ":")
-		all[name] = map[string]bool{}
+		fieldsByType[name] = map[string]bool{}
 		for _, field := range strings.Fields(fields) {
-			all[name][field] = true
+			fieldsByType[name][field] = true
 		}
 	}
-	return all
+	return fieldsByType
 }

@@ -32,18 +32,18 @@ import (
 
 // Pod returns a copy of p without private values.
 func Pod(p *v1.Pod) *v1.Pod {
-	out := p.DeepCopy()
-	eachTextField(reflect.ValueOf(out).Elem(), func(name string, field reflect.Value, isPublic bool) {
-		apply, isPartly := partlyPrivateFields[name]
+	podCopy := p.DeepCopy()
+	eachTextField(reflect.ValueOf(podCopy).Elem(), func(name string, field reflect.Value, isPublic bool) {
+		removePrivate, isPartlyPrivate := partlyPrivateFields[name]
 		switch {
 		case isPublic:
-		case isPartly:
-			apply(field)
+		case isPartlyPrivate:
+			removePrivate(field)
 		default:
 			field.SetZero()
 		}
 	})
-	return out
+	return podCopy
 }
 
 // replacement replaces a private value in a text.
@@ -57,7 +57,7 @@ const replacement = "<redacted>"
 //   - It must not consist of lowercase letters only, except in the data of a Secret.
 //
 // Any other value of at least minMarkedLength bytes is masked only where the text marks it as a
-// value: as NAME=value, or as a whole in quotation marks.
+// value: as NAME=value, or in quotation marks that contain nothing else.
 const (
 	minValueLength  = 8
 	minDataLength   = 4
@@ -68,18 +68,18 @@ const (
 // Text returns text without the private values of the pods. A pod may be nil. Text is for texts of
 // other programs, such as errors of a runtime, because podd's own texts quote no private value. It
 // does not remove a value that is also in a public field of the pod. It does not search for the
-// messages in a status. These can quote the output of a container, and a runtime does not quote
-// this output.
+// messages in a status, because these can only quote the output of a container, and a runtime does
+// not quote this output.
 func Text(text string, pods ...*v1.Pod) string { return maskPods(text, pods, false) }
 
 // StatusText is like Text, and also removes the messages in the status of the pods. It is
 // for texts of programs that read the status, such as the webhooks of a cluster.
 func StatusText(text string, pods ...*v1.Pod) string { return maskPods(text, pods, true) }
 
-func maskPods(text string, pods []*v1.Pod, status bool) string {
+func maskPods(text string, pods []*v1.Pod, includeStatus bool) string {
 	for _, p := range pods {
 		if p != nil {
-			text = maskPod(text, p, status)
+			text = maskPod(text, p, includeStatus)
 		}
 	}
 	return text
@@ -88,32 +88,32 @@ func maskPods(text string, pods []*v1.Pod, status bool) string {
 // Data returns text without the data of the Secrets. A Secret may be nil. A runtime can quote the
 // data if a variable or an argument of a container refers to the Secret.
 func Data(text string, secrets ...*v1.Secret) string {
-	var found []string
+	var values []string
 	for _, s := range secrets {
 		if s == nil {
 			continue
 		}
 		for _, value := range s.Data {
-			found = append(found, findQuoted(text, quotableParts("EnvVar.Value", string(value)))...)
+			values = append(values, findQuoted(text, quotableParts("EnvVar.Value", string(value)))...)
 		}
 		for _, value := range s.StringData {
-			found = append(found, findQuoted(text, quotableParts("EnvVar.Value", value))...)
+			values = append(values, findQuoted(text, quotableParts("EnvVar.Value", value))...)
 		}
 	}
-	return maskValues(text, found, nil, isLongData)
+	return maskValues(text, values, nil, isLongData)
 }
 
-// maskPod masks the private values of p in text. If status is true, it also masks the private
-// values in the status of p.
-func maskPod(text string, p *v1.Pod, status bool) string {
-	var found, publicTexts []string
+// maskPod masks the private values of p in text. If includeStatus is true, it also masks the
+// private values in the status of p.
+func maskPod(text string, p *v1.Pod, includeStatus bool) string {
+	var values, publicTexts []string
 	visit := func(name string, field reflect.Value, isPublic bool) {
 		eachText(field, func(s string) {
 			if isPublic {
 				publicTexts = append(publicTexts, s)
 				return
 			}
-			found = append(found, findQuoted(text, quotableParts(name, s))...)
+			values = append(values, findQuoted(text, quotableParts(name, s))...)
 		})
 	}
 	for _, key := range sourceAnnotations {
@@ -121,10 +121,10 @@ func maskPod(text string, p *v1.Pod, status bool) string {
 	}
 	eachTextField(reflect.ValueOf(&p.ObjectMeta), visit)
 	eachTextField(reflect.ValueOf(&p.Spec), visit)
-	if status {
+	if includeStatus {
 		eachTextField(reflect.ValueOf(&p.Status), visit)
 	}
-	return maskValues(text, found, publicTexts, isLong)
+	return maskValues(text, values, publicTexts, isLong)
 }
 
 // maskValues masks the values in text. It does not mask a value that is part of a string in
@@ -157,11 +157,11 @@ func containsValue(text, value string) bool {
 // minMarkedLength bytes are in text. findQuoted ignores parts that are shorter than
 // minMarkedLength.
 func findQuoted(text string, parts []string) (found []string) {
-	before, isCutOff := strings.CutSuffix(text, "…")
+	shortenedText, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
 		switch {
 		case len(part) < minMarkedLength:
-		case strings.Contains(text, part), isCutOff && strings.Contains(before, part[:minMarkedLength]):
+		case strings.Contains(text, part), isCutOff && strings.Contains(shortenedText, part[:minMarkedLength]):
 			found = append(found, part)
 		}
 	}
@@ -200,34 +200,34 @@ func isLower(s string) bool {
 // scheme or ordinary text. Each string is also returned in the forms in which Go and errors of a
 // runtime quote it. name is the "Type.Field" of the value.
 func quotableParts(name, value string) []string {
-	all := []string{value}
+	parts := []string{value}
 	switch _, field, _ := strings.Cut(name, "."); {
 	case name == "HTTPGetAction.Path":
 		_, value, _ = strings.Cut(value, "?")
-		all = append(strings.FieldsFunc(value, func(r rune) bool { return r == '&' || r == '=' }), value)
+		parts = append(strings.FieldsFunc(value, func(r rune) bool { return r == '&' || r == '=' }), value)
 	case name == "EnvVar.Value", name == "HTTPHeader.Value", field == "Message":
 		for _, w := range strings.FieldsFunc(value, func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune("-_./+~", r) }) {
 			if len(w) > maxWordLength {
-				all = append(all, w)
+				parts = append(parts, w)
 			}
 		}
 	}
 	for line := range strings.Lines(value) {
-		all = append(all, strings.TrimSpace(line))
+		parts = append(parts, strings.TrimSpace(line))
 	}
-	for _, part := range all {
-		others := []string{shortenID(part)}
+	for _, part := range parts {
+		quotedForms := []string{shortenID(part)}
 		if !isPlain(part) {
 			quoted := strconv.Quote(part)
-			others = append(others, quoted[1:len(quoted)-1], replaceControls(part))
+			quotedForms = append(quotedForms, quoted[1:len(quoted)-1], replaceControls(part))
 		}
-		for _, other := range others {
-			if other != part {
-				all = append(all, other)
+		for _, form := range quotedForms {
+			if form != part {
+				parts = append(parts, form)
 			}
 		}
 	}
-	return all
+	return parts
 }
 
 // isPlain reports whether strconv.Quote and replaceControls change nothing in s. It is much faster
@@ -280,18 +280,18 @@ func maskValue(text, value string, everywhere bool) string {
 // value must not be empty.
 func indexes(text, value string) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for from := 0; ; from += len(value) {
-			at := strings.Index(text[from:], value)
-			if at < 0 || !yield(from+at) {
+		for offset := 0; ; offset += len(value) {
+			at := strings.Index(text[offset:], value)
+			if at < 0 || !yield(offset+at) {
 				return
 			}
-			from += at
+			offset += at
 		}
 	}
 }
 
-// isPartOfWord reports whether the n bytes of text at the given position are short and only
-// a part of a word.
+// isPartOfWord reports whether the n bytes of text at the given position are only a part of a word.
+// It returns false if n is greater than maxWordLength.
 func isPartOfWord(text string, at, n int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at+n:])
@@ -307,8 +307,8 @@ func isMarkedAsValue(before, after string) bool {
 	if !canBeginValue(before) {
 		return false
 	}
-	last := before[len(before)-1:]
-	return last == "=" || strings.HasPrefix(strings.TrimLeft(after, `\`), last)
+	mark := before[len(before)-1:]
+	return mark == "=" || strings.HasPrefix(strings.TrimLeft(after, `\`), mark)
 }
 
 // canBeginValue reports whether a value may begin after text.

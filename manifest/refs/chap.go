@@ -19,7 +19,7 @@ func (o *lookup) chapRef(pod *v1.Pod, i int) *Ref {
 	u := &Ref{role: forDriver, FieldPath: fmt.Sprintf("spec.volumes[%d].iscsi.secretRef", i)}
 	var s *v1.ISCSIPersistentVolumeSource
 	if inline := pod.Spec.Volumes[i].ISCSI; inline != nil {
-		s = disk.Persistent(inline)
+		s = disk.PersistentSource(inline)
 	} else if _, _, pv := o.claimedVolume(pod, i); pv != nil && pv.Spec.ISCSI != nil {
 		s, u.PersistentVolume = pv.Spec.ISCSI, pv.Name
 	}

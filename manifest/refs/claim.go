@@ -44,18 +44,18 @@ func SinglePodClaims(s *manifest.Set) map[ClaimRef]bool {
 	if s == nil {
 		return nil
 	}
-	var single map[ClaimRef]bool
+	var claims map[ClaimRef]bool
 	for _, o := range s.ObjectsBySource {
 		for key, c := range o.Claims {
 			if (&Claim{PersistentVolumeClaim: c}).allowsOnePod() {
-				if single == nil {
-					single = map[ClaimRef]bool{}
+				if claims == nil {
+					claims = map[ClaimRef]bool{}
 				}
-				single[ClaimRef{key, o.IsFromServer()}] = true
+				claims[ClaimRef{key, o.IsFromServer()}] = true
 			}
 		}
 	}
-	return single
+	return claims
 }
 
 // HasClaims reports whether a set contains PersistentVolumeClaims.
@@ -73,14 +73,14 @@ func ListClaims(p *manifest.Pod) []ClaimRef {
 	if p == nil {
 		return nil
 	}
-	var names []ClaimRef
+	var claimRefs []ClaimRef
 	for i := range p.Object.Spec.Volumes {
 		if s := p.Object.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
 			key := types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName}
-			names = append(names, ClaimRef{key, p.Traits.HasRefsFromServer})
+			claimRefs = append(claimRefs, ClaimRef{key, p.Traits.HasRefsFromServer})
 		}
 	}
-	return names
+	return claimRefs
 }
 
 // encode returns an encoding of the claim and its volume. Different claims and bindings have
@@ -88,9 +88,9 @@ func ListClaims(p *manifest.Pod) []ClaimRef {
 func (c *Claim) encode() []byte {
 	text, err := json.Marshal(c.Spec)
 	if err == nil && c.Volume != nil {
-		var more []byte
-		more, err = json.Marshal(c.Volume.Spec)
-		text = append(append(text, c.Volume.Name...), more...)
+		var volumeSpec []byte
+		volumeSpec, err = json.Marshal(c.Volume.Spec)
+		text = append(append(text, c.Volume.Name...), volumeSpec...)
 	}
 	if err != nil {
 		panic("refs: encoding a claim: " + err.Error())
@@ -143,7 +143,7 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 		return bound, ""
 	}
 	index := o.claimIndex()
-	var fit, onOtherNode []*v1.PersistentVolume
+	var matchingVolumes, volumesOnOtherNodes []*v1.PersistentVolume
 	for _, key := range index.volumes {
 		pv := o.Volumes[key]
 		if refersTo(pv, c) {
@@ -153,19 +153,19 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 		switch {
 		case !index.isFree(pv) || findMismatch(pv, c) != "" || !selectorMatches(c, pv):
 		case o.findAffinityMismatch(pv) != "":
-			onOtherNode = append(onOtherNode, pv)
+			volumesOnOtherNodes = append(volumesOnOtherNodes, pv)
 		default:
-			fit = append(fit, pv)
+			matchingVolumes = append(matchingVolumes, pv)
 		}
 	}
 	switch {
-	case len(fit) > 1:
-		return bound, fmt.Sprintf("matches several PersistentVolumes (%s); set its spec.volumeName to one of them", quoteAll(fit))
-	case len(fit) == 1:
-		bound.Volume = fit[0]
-		return bound, o.findFitConflict(index, c, fit[0])
-	case len(onOtherNode) > 0: // return an error, because otherwise the claim would get an empty directory in place of its data
-		return bound, o.findAffinityMismatch(onOtherNode[0])
+	case len(matchingVolumes) > 1:
+		return bound, fmt.Sprintf("matches several PersistentVolumes (%s); set its spec.volumeName to one of them", quoteAll(matchingVolumes))
+	case len(matchingVolumes) == 1:
+		bound.Volume = matchingVolumes[0]
+		return bound, o.findFitConflict(index, c, matchingVolumes[0])
+	case len(volumesOnOtherNodes) > 0: // return an error, because otherwise the claim would get an empty directory in place of its data
+		return bound, o.findAffinityMismatch(volumesOnOtherNodes[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
 		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block, for example with the device as local.path"
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
@@ -184,8 +184,8 @@ func (o *lookup) ownerOf(c *v1.PersistentVolumeClaim) string {
 
 // hasDirectory reports whether the data of the claim is in a directory that podd manages.
 func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
-	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
-	return !block && o.StoredClaims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
+	isBlock := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
+	return !isBlock && o.StoredClaims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 }
 
 // isFree reports whether a volume names no claim and no claim names the volume.
@@ -198,7 +198,7 @@ func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 // data of a volume.
 func (o *lookup) findNameConflict(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
-		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && findMismatch(pv, other) == "" {
+		if otherClaim := o.Claims[key]; otherClaim != c && otherClaim.Spec.VolumeName == pv.Name && findMismatch(pv, otherClaim) == "" {
 			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set spec.claimRef of the volume to one of the claims", pv.Name, key)
 		}
 	}
@@ -209,8 +209,8 @@ func (o *lookup) findNameConflict(c *v1.PersistentVolumeClaim, pv *v1.Persistent
 // otherwise "".
 func (o *lookup) findFitConflict(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range index.claims {
-		other := o.Claims[key]
-		if other == c || other.Spec.VolumeName != "" || index.referredClaims[key] || findMismatch(pv, other) != "" || !selectorMatches(other, pv) {
+		otherClaim := o.Claims[key]
+		if otherClaim == c || otherClaim.Spec.VolumeName != "" || index.referredClaims[key] || findMismatch(pv, otherClaim) != "" || !selectorMatches(otherClaim, pv) {
 			continue
 		}
 		return fmt.Sprintf("matches the PersistentVolume %q, as does %s; set spec.volumeName of one of the claims", pv.Name, key)
@@ -225,7 +225,7 @@ func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
 
 // findMismatch returns the reason why a volume does not fit a claim; "" if it fits.
 func findMismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
-	have, want := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
+	capacity, request := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
 	class := ""
 	if c.Spec.StorageClassName != nil {
 		class = *c.Spec.StorageClassName
@@ -234,8 +234,8 @@ func findMismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	switch {
 	case pv.Spec.ClaimRef != nil && !refersTo(pv, c):
 		return prefix() + "its claimRef is " + manifest.NewKey(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
-	case have.Cmp(want) < 0:
-		return prefix() + "its capacity is " + have.String() + ", but the claim requests " + want.String()
+	case capacity.Cmp(request) < 0:
+		return prefix() + "its capacity is " + capacity.String() + ", but the claim requests " + request.String()
 	case *pv.Spec.VolumeMode != *c.Spec.VolumeMode:
 		return prefix() + "its volumeMode is " + string(*pv.Spec.VolumeMode)
 	case pv.Spec.StorageClassName != class:
@@ -282,20 +282,20 @@ func quoteAll(list []*v1.PersistentVolume) string {
 // precedence have been read completely (PendingSource), because one of these sources may also
 // define the claim. If no volume matches the claim, the pod also waits until its own source has
 // been read completely, because a matching volume may still be found.
-func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingRef {
+func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, object string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
-		return []missingRef{{Ref: u, object: what, reason: "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}
+		return []missingRef{{Ref: u, object: object, reason: "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}
 	}
-	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
-	if text == "" {
-		text = findVolumeModeMisuse(p, &bound)
+	bound, reason := o.bind(o.Claims[u.Object.NamespacedName])
+	if reason == "" {
+		reason = findVolumeModeMisuse(p, &bound)
 	}
 	switch {
-	case text != "":
-		return []missingRef{{Ref: u, object: what, reason: text}}
+	case reason != "":
+		return []missingRef{{Ref: u, object: object, reason: reason}}
 	case bound.Volume == nil && !o.hasDirectory(bound.PersistentVolumeClaim):
 		u.Optional = true
-		return []missingRef{{Ref: u, object: what, reason: "may match a PersistentVolume in a file that has not been read yet"}}
+		return []missingRef{{Ref: u, object: object, reason: "may match a PersistentVolume in a file that has not been read yet"}}
 	}
 	return nil
 }
@@ -303,8 +303,8 @@ func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingR
 // findVolumeModeMisuse returns a message if a container mounts a block volume, or uses a file
 // system as a block device; otherwise "".
 func findVolumeModeMisuse(p *manifest.Pod, c *Claim) (text string) {
-	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
-	of := func(name string) bool {
+	isBlock := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
+	usesClaim := func(name string) bool {
 		for i := range p.Object.Spec.Volumes {
 			if v := &p.Object.Spec.Volumes[i]; v.Name == name {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name ||
@@ -315,11 +315,11 @@ func findVolumeModeMisuse(p *manifest.Pod, c *Claim) (text string) {
 	}
 	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
-			switch ctr := &list[i]; {
-			case block && slices.ContainsFunc(ctr.VolumeMounts, func(m v1.VolumeMount) bool { return of(m.Name) }):
-				return fmt.Sprintf("has volumeMode Block, but container %s has it in volumeMounts; move it to volumeDevices", ctr.Name)
-			case !block && slices.ContainsFunc(ctr.VolumeDevices, func(d v1.VolumeDevice) bool { return of(d.Name) }):
-				return fmt.Sprintf("has volumeMode Filesystem, but container %s has it in volumeDevices; move it to volumeMounts", ctr.Name)
+			switch container := &list[i]; {
+			case isBlock && slices.ContainsFunc(container.VolumeMounts, func(m v1.VolumeMount) bool { return usesClaim(m.Name) }):
+				return fmt.Sprintf("has volumeMode Block, but container %s has it in volumeMounts; move it to volumeDevices", container.Name)
+			case !isBlock && slices.ContainsFunc(container.VolumeDevices, func(d v1.VolumeDevice) bool { return usesClaim(d.Name) }):
+				return fmt.Sprintf("has volumeMode Filesystem, but container %s has it in volumeDevices; move it to volumeMounts", container.Name)
 			}
 		}
 	}

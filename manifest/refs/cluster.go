@@ -46,66 +46,66 @@ func (o *lookup) isLookedUp(ref manifest.ObjectRef) bool {
 }
 
 // exists reports whether o contains the object to which ref refers.
-func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
+func (o *lookup) exists(ref manifest.ObjectRef) (found bool) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:
-		_, is = o.ConfigMaps[ref.NamespacedName]
+		_, found = o.ConfigMaps[ref.NamespacedName]
 	case manifest.SecretKind:
-		_, is = o.Secrets[ref.NamespacedName]
+		_, found = o.Secrets[ref.NamespacedName]
 	case manifest.ClaimKind:
-		_, is = o.Claims[ref.NamespacedName]
+		_, found = o.Claims[ref.NamespacedName]
 	case manifest.TrustBundleKind:
-		_, is = o.TrustBundles[ref.NamespacedName]
+		_, found = o.TrustBundles[ref.NamespacedName]
 	case manifest.TrustBundlesKind:
-		_, is = o.cluster.SignerTrustBundles[ref.Name]
+		_, found = o.cluster.SignerTrustBundles[ref.Name]
 	case manifest.TokenKind:
-		_, is = o.cluster.Tokens[ref.NamespacedName]
+		_, found = o.cluster.Tokens[ref.NamespacedName]
 	case manifest.CertificateKind:
-		_, is = o.cluster.PodCertificates[ref.NamespacedName]
+		_, found = o.cluster.PodCertificates[ref.NamespacedName]
 	case manifest.RuntimeClassKind:
-		_, is = o.cluster.RuntimeHandlers[ref.Name]
+		_, found = o.cluster.RuntimeHandlers[ref.Name]
 	case manifest.AttachmentKind:
-		_, is = o.cluster.AttachedVolumes[ref.Name]
+		_, found = o.cluster.AttachedVolumes[ref.Name]
 	case manifest.CSIDriverKind:
-		_, is = o.drivers[ref.Name]
+		_, found = o.drivers[ref.Name]
 	}
-	return is
+	return found
 }
 
 // blocker returns the reason why a pod of an API server cannot be set up yet. A missing object for
 // variables does not delay the pod, because only the containers with these variables wait for the
 // object. If several objects are missing, blocker prefers an object that will not exist without an
 // action of a user.
-func (o *lookup) blocker(p *manifest.Pod, used []Ref, node *manifest.Node) Blocker {
+func (o *lookup) blocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Blocker {
 	if o.cluster.Services == nil {
 		return Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
 	}
 	if o.drivers == nil && o.needsDriver(p.Object) {
 		return Blocker{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}
 	}
-	for _, u := range used {
+	for _, u := range refs {
 		if !o.isLookedUp(u.Object) && u.role != forEphemeral {
 			return Blocker{MissingMessage: displayName(u.Object) + " is being looked up", EndsByItself: true}
 		}
 	}
-	var first Blocker
-	for _, u := range used {
+	var firstBlocker Blocker
+	for _, u := range refs {
 		switch u.role {
 		case forFiles, forMount, forSandbox, forDriver:
-			why := o.missingReason(p, u, node)
+			reason := o.missingReason(p, u, node)
 			missing := o.cluster.Missing[u.Object]
-			b := Blocker{MissingMessage: why, Volume: u.volumeOf(p.Object), EndsByItself: missing.WillExist, Remedy: missing.Remedy}
+			b := Blocker{MissingMessage: reason, Volume: u.volumeOf(p.Object), EndsByItself: missing.WillExist, Remedy: missing.Remedy}
 			switch {
-			case why == "":
+			case reason == "":
 			case !b.EndsByItself:
 				return b
-			case first == Blocker{}:
-				first = b
+			case firstBlocker == Blocker{}:
+				firstBlocker = b
 			}
 		}
 	}
-	if first != (Blocker{}) {
-		return first
+	if firstBlocker != (Blocker{}) {
+		return firstBlocker
 	}
 	return o.driverBlocker(p)
 }

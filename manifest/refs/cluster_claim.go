@@ -16,8 +16,8 @@ import (
 func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) string {
 	c := o.Claims[u.Object.NamespacedName]
 	pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
-	if why := UnboundReason(c, pv); why != "" {
-		return why
+	if reason := UnboundReason(c, pv); reason != "" {
+		return reason
 	}
 	if _, err := intree.TranslateVolume(pv); err != nil { // a translated volume has the source csi, which causes no error
 		return err.Error()
@@ -28,8 +28,8 @@ func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) strin
 	if v := u.volumeOf(p.Object); u.Object.Name == EphemeralClaimName(p.Object, v) && isEphemeral(p.Object, v) && !metav1.IsControlledBy(c, p.Object) {
 		return fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, p.Key)
 	}
-	if text := findVolumeModeMisuse(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
-		return fmt.Sprintf("PersistentVolumeClaim %q %s", c.Name, text)
+	if misuse := findVolumeModeMisuse(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); misuse != "" {
+		return fmt.Sprintf("PersistentVolumeClaim %q %s", c.Name, misuse)
 	}
 	return ""
 }

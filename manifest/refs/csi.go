@@ -60,8 +60,9 @@ func (s *Resolved) CSI(v *v1.Volume) *CSIVolume {
 	return s.csiVolumes[v.Name]
 }
 
-// addCSI sets the parameters of the volumes for which all objects are available.
-func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
+// addCSI sets the parameters of the CSI volumes for which all objects are available. previous is the
+// previous result for the pod, or nil; unchanged parameters keep their pointer.
+func (s *Resolved) addCSI(o *lookup, node *manifest.Node, previous *Resolved) {
 	for i := range s.pod.Object.Spec.Volumes {
 		v := &s.pod.Object.Spec.Volumes[i]
 		d := o.csiVolume(s.pod.Object, i)
@@ -69,8 +70,8 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 			continue
 		}
 		parameters := o.csiParameters(s.pod.Object, d)
-		if before != nil && samePod(before.pod, s.pod) && reflect.DeepEqual(before.csiVolumes[v.Name], parameters) {
-			parameters = before.csiVolumes[v.Name]
+		if previous != nil && samePod(previous.pod, s.pod) && reflect.DeepEqual(previous.csiVolumes[v.Name], parameters) {
+			parameters = previous.csiVolumes[v.Name]
 		}
 		s.csiVolumes[v.Name] = parameters
 	}
@@ -81,14 +82,14 @@ func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Nod
 	if o.drivers == nil {
 		return false
 	}
-	all := o.refsOf(p.Object, d)
+	refs := o.refsOf(p.Object, d)
 	if !o.IsFromServer() {
-		return !slices.ContainsFunc(all, func(u Ref) bool { return !o.exists(u.Object) })
+		return !slices.ContainsFunc(refs, func(u Ref) bool { return !o.exists(u.Object) })
 	}
 	if d.claim != nil {
-		all = append(all, *d.claim)
+		refs = append(refs, *d.claim)
 	}
-	for _, u := range all {
+	for _, u := range refs {
 		if !o.isLookedUp(u.Object) || o.missingReason(p, u, node) != "" {
 			return false
 		}
@@ -100,13 +101,13 @@ func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Nod
 // available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
 	c := &CSIVolume{Driver: d.driver, DriverSpec: o.drivers[d.driver], Tokens: o.encodeTokens(pod, d.driver)}
-	secret := func(u *Ref) map[string][]byte {
+	secretData := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
 		}
 		return o.Secrets[u.Object.NamespacedName].Data
 	}
-	c.StageSecret, c.PublishSecret, c.ExpandSecret = secret(d.stageSecret), secret(d.publishSecret), secret(d.expandSecret)
+	c.StageSecret, c.PublishSecret, c.ExpandSecret = secretData(d.stageSecret), secretData(d.publishSecret), secretData(d.expandSecret)
 	if s := d.inline; s != nil {
 		c.ReadOnly, c.Attributes, c.AccessMode = ptr.Deref(s.ReadOnly, false), s.VolumeAttributes, v1.ReadWriteOnce
 		if s.FSType != nil {
@@ -120,8 +121,8 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
 	c.Block = d.pv.Spec.VolumeMode != nil && *d.pv.Spec.VolumeMode == v1.PersistentVolumeBlock
 	c.AccessMode, c.MountOptions, c.Capacity = v1.ReadWriteOnce, d.pv.Spec.MountOptions, size.Value()
 	if o.IsFromServer() && d.boundClaim != nil && !c.ReadOnly {
-		if to, grows := ExpansionSize(d.boundClaim, d.pv); grows {
-			c.MustExpand, c.Capacity = true, to.Value()
+		if newSize, mustExpand := ExpansionSize(d.boundClaim, d.pv); mustExpand {
+			c.MustExpand, c.Capacity = true, newSize.Value()
 		}
 	}
 	if len(d.pv.Spec.AccessModes) > 0 { // the kubelet uses the first mode, too
@@ -133,22 +134,22 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
 	return c
 }
 
-// ExpansionSize returns the size to which this node must expand the volume of a claim. mustExpand
-// is false if the node must not expand the volume now.
+// ExpansionSize returns the size to which this node must expand the volume of a claim. If mustExpand
+// is false, the node must not expand the volume now.
 //
 // If the status of the claim contains the progress of the expansion, the node waits until the
 // resize controller has expanded the volume. An older controller does not record the progress. In
 // this case the size is the capacity of the PersistentVolume.
 func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (size resource.Quantity, mustExpand bool) {
 	s := &c.Status
-	current, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
-	if s.AllocatedResources == nil && step == "" {
+	currentSize, resizeStatus := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
+	if s.AllocatedResources == nil && resizeStatus == "" {
 		size = pv.Spec.Capacity[v1.ResourceStorage]
-		return size, current.Sign() > 0 && current.Cmp(size) < 0
+		return size, currentSize.Sign() > 0 && currentSize.Cmp(size) < 0
 	}
 	size = s.AllocatedResources[v1.ResourceStorage]
-	pending := step == v1.PersistentVolumeClaimNodeResizePending || step == v1.PersistentVolumeClaimNodeResizeInProgress
-	return size, pending && current.Cmp(size) < 0
+	isPending := resizeStatus == v1.PersistentVolumeClaimNodeResizePending || resizeStatus == v1.PersistentVolumeClaimNodeResizeInProgress
+	return size, isPending && currentSize.Cmp(size) < 0
 }
 
 // encodeTokens returns the tokens that a driver requests for a pod, as JSON for the volume
@@ -158,12 +159,12 @@ func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
 	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}
-	all := map[string]authentication.TokenRequestStatus{}
+	tokensByAudience := map[string]authentication.TokenRequestStatus{}
 	for i := range spec.TokenRequests {
 		token := o.cluster.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
-		all[spec.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
+		tokensByAudience[spec.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
 	}
-	text, err := json.Marshal(all)
+	text, err := json.Marshal(tokensByAudience)
 	if err != nil {
 		panic("refs: encoding tokens: " + err.Error())
 	}
@@ -175,19 +176,19 @@ func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
 // if the pod has no CSI volume. Therefore the FilesDigest of a pod with CSI volumes is never empty,
 // so that podd also checks these volumes after a restart of podd.
 func (s *Resolved) encodeDriverCalls() []byte {
-	var all []byte
+	var encoding []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csiVolumes)) {
 		c := s.csiVolumes[volume]
-		again := CSIVolume{MustExpand: c.MustExpand}
+		parameters := CSIVolume{MustExpand: c.MustExpand}
 		if c.MustExpand {
-			again.Capacity = c.Capacity
+			parameters.Capacity = c.Capacity
 		}
 		if c.DriverSpec != nil && ptr.Deref(c.DriverSpec.RequiresRepublish, false) {
-			again = *c
+			parameters = *c
 		}
-		all = append(append(all, volume...), again.encode()...)
+		encoding = append(append(encoding, volume...), parameters.encode()...)
 	}
-	return all
+	return encoding
 }
 
 // encode returns an encoding of the parameters. Different parameters have different encodings.

@@ -23,7 +23,7 @@ type csiVolume struct {
 	inline                                   *v1.CSIVolumeSource
 	claim                                    *Ref // reference to the claim; nil for an inline volume and an in-tree volume
 	boundClaim                               *v1.PersistentVolumeClaim
-	pv                                       *v1.PersistentVolume
+	pv                                       *v1.PersistentVolume // nil for an inline volume
 	readOnly                                 bool
 	stageSecret, publishSecret, expandSecret *Ref // references to the Secrets for the calls; nil if there is none
 }
@@ -33,14 +33,14 @@ type csiVolume struct {
 func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	v, at := &pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i)
 	d := &csiVolume{volume: v.Name, fieldPath: at}
-	secret := func(namespace, name, field string, optional bool) *Ref {
+	newSecretRef := func(namespace, name, field string, optional bool) *Ref {
 		ref := manifest.ObjectRef{Kind: manifest.SecretKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 		return &Ref{Object: ref, role: forDriver, Optional: optional, FieldPath: at + ".csi." + field, PersistentVolume: d.volumeName()}
 	}
 	if v.CSI != nil {
 		d.driver, d.inline = v.CSI.Driver, v.CSI
 		if ref := v.CSI.NodePublishSecretRef; ref != nil {
-			d.publishSecret = secret(pod.Namespace, ref.Name, "nodePublishSecretRef", false)
+			d.publishSecret = newSecretRef(pod.Namespace, ref.Name, "nodePublishSecretRef", false)
 		}
 		return d
 	}
@@ -49,7 +49,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		if err != nil { // driverBlocker reports the error
 			return nil
 		}
-		d.addVolume(pv, secret)
+		d.addVolume(pv, newSecretRef)
 		d.readOnly = pv.Spec.CSI.ReadOnly
 		return d
 	}
@@ -58,7 +58,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	if pv == nil || pv.Spec.CSI == nil {
 		return nil
 	}
-	d.addVolume(pv, secret)
+	d.addVolume(pv, newSecretRef)
 	d.readOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	if !o.IsFromServer() && d.pv.Spec.CSI.ReadOnly { // in a cluster, the volume is attached read-only instead
 		d.readOnly = true
@@ -78,10 +78,10 @@ func (o *lookup) claimedVolume(pod *v1.Pod, i int) (ref *Ref, claim *v1.Persiste
 	if o.IsFromServer() {
 		u.pod = pod
 	}
-	if u.addVolume(v, fmt.Sprintf("spec.volumes[%d]", i)); len(u.all) == 0 {
+	if u.addVolume(v, fmt.Sprintf("spec.volumes[%d]", i)); len(u.refs) == 0 {
 		return nil, nil, nil
 	}
-	ref = &u.all[0]
+	ref = &u.refs[0]
 	if claim = o.Claims[ref.Object.NamespacedName]; claim == nil {
 		return ref, nil, nil
 	}
@@ -108,7 +108,7 @@ func (d *csiVolume) addVolume(pv *v1.PersistentVolume, newRef func(namespace, na
 	}
 }
 
-// volumeName returns the name of the claim's PersistentVolume; "" for an inline volume.
+// volumeName returns the name of the claim's PersistentVolume; "" if the volume has no claim.
 func (d *csiVolume) volumeName() string {
 	if d.claim == nil {
 		return ""
@@ -124,17 +124,17 @@ func ListDriverRefs(o *manifest.Objects, pod *v1.Pod) []Ref {
 }
 
 func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
-	var all []Ref
+	var refs []Ref
 	for i := range pod.Spec.Volumes {
 		d := o.csiVolume(pod, i)
 		if d != nil && (!o.IsFromServer() || o.driverWaitReason(d) == "") { // the names in manifests were validated
-			all = append(all, o.refsOf(pod, d)...)
+			refs = append(refs, o.refsOf(pod, d)...)
 		}
 		if u := o.chapRef(pod, i); u != nil {
-			all = append(all, *u)
+			refs = append(refs, *u)
 		}
 	}
-	return all
+	return refs
 }
 
 // mustWait reports whether the driver cannot be called for a volume.
@@ -160,36 +160,36 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 	if !o.IsFromServer() {
 		return d.localRefs()
 	}
-	var all []Ref
+	var refs []Ref
 	for _, secret := range d.secrets() {
-		all = append(all, *secret)
+		refs = append(refs, *secret)
 	}
 	if o.drivers == nil {
-		return all
+		return refs
 	}
 	if d.pv != nil && o.mustAttach(d) {
 		handle := d.pv.Spec.CSI.VolumeHandle
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
-		all = append(all, Ref{Object: ref, role: forDriver, FieldPath: d.fieldPath, Volume: UniqueVolumeName(d.driver, handle)})
+		refs = append(refs, Ref{Object: ref, role: forDriver, FieldPath: d.fieldPath, Volume: UniqueVolumeName(d.driver, handle)})
 	}
 	if spec := o.drivers[d.driver]; spec != nil {
 		for i := range spec.TokenRequests {
-			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.fieldPath))
+			refs = append(refs, tokenRef(pod, &spec.TokenRequests[i], d.fieldPath))
 		}
 	}
-	return all
+	return refs
 }
 
 // localRefs returns the references for a volume in manifests: the CSIDriver and the Secrets, each
 // object once.
 func (d *csiVolume) localRefs() []Ref {
-	all := []Ref{d.driverRef()}
+	refs := []Ref{d.driverRef()}
 	for _, secret := range d.secrets() {
-		if !slices.ContainsFunc(all, func(u Ref) bool { return u.Object == secret.Object }) {
-			all = append(all, *secret)
+		if !slices.ContainsFunc(refs, func(u Ref) bool { return u.Object == secret.Object }) {
+			refs = append(refs, *secret)
 		}
 	}
-	return all
+	return refs
 }
 
 // driverRef returns the reference to the CSIDriver of a volume in manifests. podd requires this
@@ -232,8 +232,8 @@ func (o *lookup) driverBlocker(p *manifest.Pod) Blocker {
 			}
 		}
 		if d := o.csiVolume(p.Object, i); d != nil {
-			if why := o.driverWaitReason(d); why != "" {
-				return Blocker{MissingMessage: why, Volume: d.volume}
+			if reason := o.driverWaitReason(d); reason != "" {
+				return Blocker{MissingMessage: reason, Volume: d.volume}
 			}
 		}
 	}

@@ -24,20 +24,20 @@ type missingRef struct {
 // pod was read completely, the pod also waits for missing optional objects, because the source may
 // still contain them.
 func (r *resolver) blocker(p *manifest.Pod, refs []Ref) Blocker {
-	complete := r.set.CompleteSources[p.Origin.Source]
+	isComplete := r.set.CompleteSources[p.Origin.Source]
 	missing := slices.DeleteFunc(r.missingRefs(p, refs), func(l missingRef) bool {
-		return l.role == forPull || l.role == forEphemeral || l.Optional && complete
+		return l.role == forPull || l.role == forEphemeral || l.Optional && isComplete
 	})
 	if len(missing) == 0 {
 		return Blocker{}
 	}
-	first := missing[0]
-	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.ShortLocation(first.FieldPath), first.reason)
+	firstMissing := missing[0]
+	text := fmt.Sprintf("%s (%s) %s", firstMissing.object, p.Origin.ShortLocation(firstMissing.FieldPath), firstMissing.reason)
 	text += formatOtherMissing(p, missing[1:])
-	if !complete {
+	if !isComplete {
 		text += "; the source of the pod has not been read completely yet"
 	}
-	return Blocker{MissingMessage: text, Volume: first.volumeOf(p.Object), Reason: "CreateContainerConfigError", Remedy: first.remedy}
+	return Blocker{MissingMessage: text, Volume: firstMissing.volumeOf(p.Object), Reason: "CreateContainerConfigError", Remedy: firstMissing.remedy}
 }
 
 // maxOtherMissing is the maximum number of missing objects in a message, in addition to the first.
@@ -48,11 +48,11 @@ func formatOtherMissing(p *manifest.Pod, missing []missingRef) string {
 	if len(missing) == 0 {
 		return ""
 	}
-	var named []string
+	var descriptions []string
 	for _, l := range missing[:min(len(missing), maxOtherMissing)] {
-		named = append(named, l.object+" at "+p.Origin.ShortLocation(l.FieldPath))
+		descriptions = append(descriptions, l.object+" at "+p.Origin.ShortLocation(l.FieldPath))
 	}
-	text := " (also missing: " + strings.Join(named, ", ")
+	text := " (also missing: " + strings.Join(descriptions, ", ")
 	if n := len(missing) - maxOtherMissing; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
@@ -87,28 +87,28 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 // missingRefs returns the missing objects and keys to which p refers. The parameter refs contains
 // the references of p.
 func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
-	own := r.lookupFor(p.Origin.Source)
-	missing := own.unusableVolumes(p)
+	sourceLookup := r.lookupFor(p.Origin.Source)
+	missing := sourceLookup.unusableVolumes(p)
 	for _, u := range refs {
-		if u.TrustBundle != nil && len(own.selectTrustBundles(u.TrustBundle)) > 0 {
+		if u.TrustBundle != nil && len(sourceLookup.selectTrustBundles(u.TrustBundle)) > 0 {
 			continue
 		}
 		if u.Object.Kind == manifest.TrustBundlesKind {
 			missing = append(missing, missingRef{Ref: u, object: describeSelection(u.TrustBundle), reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
 			continue
 		}
-		what := u.describeObject()
-		origin, there := own.Origins[u.Object]
-		if !there {
-			missing = append(missing, missingRef{Ref: u, object: what, reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
+		object := u.describeObject()
+		origin, exists := sourceLookup.Origins[u.Object]
+		if !exists {
+			missing = append(missing, missingRef{Ref: u, object: object, reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
 			continue
 		}
 		if u.Object.Kind == manifest.ClaimKind {
-			missing = append(missing, own.missingForClaim(p, u, what)...)
+			missing = append(missing, sourceLookup.missingForClaim(p, u, object)...)
 		}
 		for _, key := range u.Keys {
-			if !own.hasKey(u.Object, key, u.role) {
-				missing = append(missing, missingRef{Ref: u, object: what, reason: fmt.Sprintf("at %s has no key %q%s", origin.ShortLocation(""), wording.Clip(key, 80), formatSuggestion(key, own.keys(u.Object)))})
+			if !sourceLookup.hasKey(u.Object, key, u.role) {
+				missing = append(missing, missingRef{Ref: u, object: object, reason: fmt.Sprintf("at %s has no key %q%s", origin.ShortLocation(""), wording.Clip(key, 80), formatSuggestion(key, sourceLookup.keys(u.Object)))})
 			}
 		}
 	}
@@ -133,11 +133,11 @@ func (o *lookup) unusableVolumes(p *manifest.Pod) []missingRef {
 			continue
 		}
 		if reason, remedy := o.unusableReason(d); reason != "" {
-			what := "CSI volume " + strconv.Quote(d.volume)
+			object := "CSI volume " + strconv.Quote(d.volume)
 			if d.pv != nil {
-				what = "PersistentVolume " + strconv.Quote(d.pv.Name)
+				object = "PersistentVolume " + strconv.Quote(d.pv.Name)
 			}
-			unusable = append(unusable, missingRef{d.driverRef(), what, reason, remedy})
+			unusable = append(unusable, missingRef{d.driverRef(), object, reason, remedy})
 		}
 	}
 	return unusable
@@ -164,19 +164,19 @@ func describeSearch(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]
 	if p.Origin.Source != "" {
 		text = "not defined in " + p.Origin.Source
 	}
-	for _, other := range slices.Sorted(maps.Keys(objects)) {
-		if _, there := objects[other].Origins[ref]; there {
-			return text + " (" + other + " defines one, but only pods of that source can use it)"
+	for _, otherSource := range slices.Sorted(maps.Keys(objects)) {
+		if _, exists := objects[otherSource].Origins[ref]; exists {
+			return text + " (" + otherSource + " defines one, but only pods of that source can use it)"
 		}
 	}
 	var names, namespaces []string
-	for have := range objects[p.Origin.Source].Origins {
+	for otherRef := range objects[p.Origin.Source].Origins {
 		switch {
-		case have.Kind != ref.Kind:
-		case have.Namespace == ref.Namespace:
-			names = append(names, have.Name)
-		case have.Name == ref.Name:
-			namespaces = append(namespaces, have.Namespace)
+		case otherRef.Kind != ref.Kind:
+		case otherRef.Namespace == ref.Namespace:
+			names = append(names, otherRef.Name)
+		case otherRef.Name == ref.Name:
+			namespaces = append(namespaces, otherRef.Namespace)
 		}
 	}
 	if len(namespaces) > 0 {
@@ -185,12 +185,12 @@ func describeSearch(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]
 	return text + formatSuggestion(ref.Name, names)
 }
 
-// formatSuggestion returns a text in parentheses that suggests the most similar name in known. It
-// returns "" if no name is similar.
-func formatSuggestion(name string, known []string) string {
-	slices.Sort(known)
-	if best := wording.FindClosest(name, known); best != "" {
-		return ` (did you mean "` + best + `"?)`
+// formatSuggestion returns a text in parentheses that suggests the element of names that is most
+// similar to name. It returns "" if no element is similar.
+func formatSuggestion(name string, names []string) string {
+	slices.Sort(names)
+	if closest := wording.FindClosest(name, names); closest != "" {
+		return ` (did you mean "` + closest + `"?)`
 	}
 	return ""
 }
@@ -203,9 +203,9 @@ func (o *lookup) hasKey(ref manifest.ObjectRef, key string, role role) bool {
 		return ok
 	}
 	c := o.ConfigMaps[ref.NamespacedName]
-	_, text := c.Data[key]
-	_, bytes := c.BinaryData[key]
-	return text || bytes && role == forFiles
+	_, isInData := c.Data[key]
+	_, isInBinaryData := c.BinaryData[key]
+	return isInData || isInBinaryData && role == forFiles
 }
 
 func (o *lookup) keys(ref manifest.ObjectRef) []string {

@@ -64,7 +64,7 @@ func List(p *manifest.Pod) []Ref {
 func ListClusterPod(pod *v1.Pod) []Ref {
 	l := &lister{namespace: pod.Namespace, pod: pod}
 	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" {
-		l.all = append(l.all, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, role: forSandbox, FieldPath: "spec.runtimeClassName"})
+		l.refs = append(l.refs, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, role: forSandbox, FieldPath: "spec.runtimeClassName"})
 	}
 	return l.list(&pod.Spec)
 }
@@ -89,20 +89,20 @@ func (l *lister) list(spec *v1.PodSpec) []Ref {
 		c := (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
 		l.addContainer(c, forEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
 	}
-	return l.all
+	return l.refs
 }
 
 type lister struct {
 	namespace string
 	pod       *v1.Pod // the pod, if it comes from an API server; otherwise nil
-	all       []Ref
+	refs      []Ref
 }
 
 func (l *lister) add(kind, name string, role role, optional *bool, field string, keys ...string) {
 	if name == "" {
 		return
 	}
-	l.all = append(l.all, Ref{
+	l.refs = append(l.refs, Ref{
 		Object: manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: name}},
 		role:   role, Keys: keys, Optional: ptr.Deref(optional, false), FieldPath: field,
 	})
@@ -128,13 +128,13 @@ func (l *lister) addVolume(v *v1.Volume, at string) {
 				l.add(manifest.SecretKind, s.Secret.Name, forFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
 			}
 			if b := s.ClusterTrustBundle; b != nil {
-				l.all = append(l.all, Ref{Object: TrustBundleRef(b), role: forFiles, Optional: ptr.Deref(b.Optional, false), FieldPath: at + ".clusterTrustBundle", TrustBundle: b})
+				l.refs = append(l.refs, Ref{Object: TrustBundleRef(b), role: forFiles, Optional: ptr.Deref(b.Optional, false), FieldPath: at + ".clusterTrustBundle", TrustBundle: b})
 			}
 			if c := s.PodCertificate; c != nil && l.pod != nil {
-				l.all = append(l.all, Ref{Object: PodCertificateRef(l.pod, v.Name, i), role: forFiles, FieldPath: at + ".podCertificate", PodCertificate: c})
+				l.refs = append(l.refs, Ref{Object: PodCertificateRef(l.pod, v.Name, i), role: forFiles, FieldPath: at + ".podCertificate", PodCertificate: c})
 			}
 			if t := s.ServiceAccountToken; t != nil && l.pod != nil {
-				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), role: forFiles, FieldPath: at + ".serviceAccountToken", Token: t})
+				l.refs = append(l.refs, Ref{Object: TokenRef(l.pod, t), role: forFiles, FieldPath: at + ".serviceAccountToken", Token: t})
 			}
 		}
 	}
@@ -151,14 +151,14 @@ func (l *lister) addContainer(c *v1.Container, role role, at string) {
 		}
 	}
 	for i := range c.Env {
-		from, at := c.Env[i].ValueFrom, fmt.Sprintf("%s.env[%d].valueFrom", at, i)
-		if from == nil {
+		source, at := c.Env[i].ValueFrom, fmt.Sprintf("%s.env[%d].valueFrom", at, i)
+		if source == nil {
 			continue
 		}
-		if ref := from.ConfigMapKeyRef; ref != nil {
+		if ref := source.ConfigMapKeyRef; ref != nil {
 			l.add(manifest.ConfigMapKind, ref.Name, role, ref.Optional, at+".configMapKeyRef.name", ref.Key)
 		}
-		if ref := from.SecretKeyRef; ref != nil {
+		if ref := source.SecretKeyRef; ref != nil {
 			l.add(manifest.SecretKind, ref.Name, role, ref.Optional, at+".secretKeyRef.name", ref.Key)
 		}
 	}

@@ -27,7 +27,7 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 	if previous == nil {
 		previous = &ResolvedSet{Set: &manifest.Set{}}
 	}
-	all := &ResolvedSet{Refs: map[types.NamespacedName]*Resolved{}, originals: s.Pods}
+	result := &ResolvedSet{Refs: map[types.NamespacedName]*Resolved{}, originals: s.Pods}
 	set := *s
 	set.ObjectsBySource = make(map[string]manifest.Objects, len(s.ObjectsBySource))
 	for name, o := range s.ObjectsBySource {
@@ -39,21 +39,21 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 	for key, p := range s.Pods {
 		refs := r.resolve(p, salt, previous.Refs[key])
 		if refs != nil {
-			all.Refs[key] = refs
+			result.Refs[key] = refs
 		}
-		switch was := previous.Refs[key]; {
+		switch previousRefs := previous.Refs[key]; {
 		case p.Traits.HasRefsFromServer:
 			set.Pods[key] = r.lookupFor(p.Origin.Source).withHandler(p, previous.Set.Pods[key])
 		case !manifest.RestartsOnChange(p) || refs == nil:
 			set.Pods[key] = p
-		case previous.originals[key] == p && was != nil && was.FilesDigest == refs.FilesDigest && was.EnvDigest == refs.EnvDigest:
+		case previous.originals[key] == p && previousRefs != nil && previousRefs.FilesDigest == refs.FilesDigest && previousRefs.EnvDigest == refs.EnvDigest:
 			set.Pods[key] = previous.Set.Pods[key]
 		default:
 			set.Pods[key] = p.WithContentDigests(refs.FilesDigest, refs.EnvDigest)
 		}
 	}
-	all.Set = &set
-	return all
+	result.Set = &set
+	return result
 }
 
 // withHandler returns p with the handler of its RuntimeClass, if the API server has returned the
@@ -63,8 +63,8 @@ func (o *lookup) withHandler(p, previous *manifest.Pod) *manifest.Pod {
 	if class == nil {
 		return p
 	}
-	handler, known := o.cluster.RuntimeHandlers[*class]
-	if !known {
+	handler, ok := o.cluster.RuntimeHandlers[*class]
+	if !ok {
 		return p
 	}
 	if previous != nil && previous.Object == p.Object && previous.ServerRuntimeHandler != nil && *previous.ServerRuntimeHandler == handler {

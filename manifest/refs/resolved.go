@@ -132,8 +132,8 @@ func (s *Resolved) missingObject(ref manifest.ObjectRef) manifest.MissingObject 
 	return manifest.MissingObject{Message: fmt.Sprintf("%s %q is being looked up", ref.Kind, ref.Name)}
 }
 
-// EqualForStart reports whether s and o have the same effect on a start of the pod. If they do,
-// and a start with o has failed, a start with s would fail in the same way.
+// EqualForStart reports whether s and o have the same effect on a start of the pod. If it returns
+// true and a start with o has failed, a start with s would fail in the same way.
 func (s *Resolved) EqualForStart(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
@@ -160,37 +160,37 @@ func Resolve(p *manifest.Pod, set *manifest.Set, salt string, previous *Resolved
 }
 
 func (r *resolver) resolve(p *manifest.Pod, salt string, previous *Resolved) *Resolved {
-	used, all := List(p), r.list(p)
-	if len(all) == 0 && !hasMutableMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
+	podRefs, allRefs := List(p), r.list(p)
+	if len(allRefs) == 0 && !hasMutableMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
 		return nil
 	}
 	sourceLookup := r.lookupFor(p.Origin.Source)
 	s := newResolved(p)
 	if p.Traits.HasRefsFromServer {
-		s.Blocker = sourceLookup.blocker(p, all, r.set.Node)
-		s.addLookups(&sourceLookup.cluster, all)
+		s.Blocker = sourceLookup.blocker(p, allRefs, r.set.Node)
+		s.addLookups(&sourceLookup.cluster, allRefs)
 	} else {
-		s.Blocker = r.blocker(p, all)
+		s.Blocker = r.blocker(p, allRefs)
 	}
 	s.addCSI(sourceLookup, r.set.Node, previous)
 	s.addCHAP(sourceLookup)
-	for _, u := range used {
+	for _, u := range podRefs {
 		s.addObject(sourceLookup, u.Object)
 		if u.TrustBundle != nil {
 			s.trustBundles[u.Object] = sourceLookup.trustBundles(u.Object)
 		}
 	}
-	samePodBefore := previous != nil && samePod(previous.pod, p)
-	if samePodBefore && previous.pod == p && s.Blocker == previous.Blocker && s.hasSameObjects(previous) {
+	isSamePod := previous != nil && samePod(previous.pod, p)
+	if isSamePod && previous.pod == p && s.Blocker == previous.Blocker && s.hasSameObjects(previous) {
 		return previous
 	}
-	s.FilesDigest, s.EnvDigest = s.digest(salt, used, forFiles)+metadataDigest(p), s.digest(salt, used, forEnv)
-	if calls := s.encodeDriverCalls(); calls != nil {
-		s.FilesDigest += keyedDigest(salt, calls)
+	s.FilesDigest, s.EnvDigest = s.digest(salt, podRefs, forFiles)+metadataDigest(p), s.digest(salt, podRefs, forEnv)
+	if driverCalls := s.encodeDriverCalls(); driverCalls != nil {
+		s.FilesDigest += keyedDigest(salt, driverCalls)
 	}
-	s.PullDigest, s.MountDigest = s.digest(salt, used, forPull), s.digest(salt, used, forMount)
-	s.EphemeralDigest = s.digest(salt, used, forEphemeral)
-	if samePodBefore && s.hasSameDigests(previous) && s.hasSameLookups(previous) {
+	s.PullDigest, s.MountDigest = s.digest(salt, podRefs, forPull), s.digest(salt, podRefs, forMount)
+	s.EphemeralDigest = s.digest(salt, podRefs, forEphemeral)
+	if isSamePod && s.hasSameDigests(previous) && s.hasSameLookups(previous) {
 		return previous
 	}
 	return s
@@ -218,9 +218,9 @@ func (s *Resolved) addObject(sourceLookup *lookup, ref manifest.ObjectRef) {
 
 // addLookups adds the Services, tokens and certificates that an API server has returned, and the
 // reasons why objects are missing.
-func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
+func (s *Resolved) addLookups(c *manifest.Cluster, refs []Ref) {
 	s.services, s.apiServerServices = c.Services[s.pod.Key.Namespace], c.Services[apiServerService.Namespace]
-	for _, u := range used {
+	for _, u := range refs {
 		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.role == forFiles {
 			s.tokens[u.Object.Name] = token.Text
 		}
@@ -267,16 +267,16 @@ func metadataDigest(p *manifest.Pod) string {
 	return manifest.Digest("own", p.Object.Labels, p.Object.Annotations)
 }
 
-// digest returns a digest of the objects of one role; "" if there are none. The digest includes
-// the names of missing objects.
-func (s *Resolved) digest(salt string, used []Ref, role role) string {
+// digest returns a digest of the objects to which those refs refer that have the given role; "" if
+// there are none. The digest includes the names of missing objects.
+func (s *Resolved) digest(salt string, refs []Ref, role role) string {
 	mac := hmac.New(sha256.New, []byte(salt))
-	var done []manifest.ObjectRef
-	for _, u := range used {
-		if u.role != role || u.TrustBundle == nil && slices.Contains(done, u.Object) {
+	var hashedObjects []manifest.ObjectRef
+	for _, u := range refs {
+		if u.role != role || u.TrustBundle == nil && slices.Contains(hashedObjects, u.Object) {
 			continue
 		}
-		done = append(done, u.Object)
+		hashedObjects = append(hashedObjects, u.Object)
 		writeTexts(mac, []byte(u.Object.Kind), []byte(u.Object.Name))
 		if u.TrustBundle != nil {
 			anchors, _ := s.TrustAnchors(u.TrustBundle)
@@ -311,7 +311,7 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 			writeMap(mac, s.chapSecrets[volume].Data)
 		}
 	}
-	if len(done) == 0 && (role != forMount || len(s.csiVolumes)+len(s.chapSecrets) == 0) {
+	if len(hashedObjects) == 0 && (role != forMount || len(s.csiVolumes)+len(s.chapSecrets) == 0) {
 		return ""
 	}
 	return hex.EncodeToString(mac.Sum(nil)[:16])

@@ -23,29 +23,29 @@ func (s *Resolved) ServiceVariables() []v1.EnvVar {
 		return nil
 	}
 	vars := map[string]string{}
-	links := s.pod.Object.Spec.EnableServiceLinks
-	if s.services != nil && (links == nil || *links) {
-		for name, one := range s.services.ByName {
-			addVariables(one, name, vars)
+	enableLinks := s.pod.Object.Spec.EnableServiceLinks
+	if s.services != nil && (enableLinks == nil || *enableLinks) {
+		for name, service := range s.services.ByName {
+			addVariables(service, name, vars)
 		}
 	}
 	if s.apiServerServices != nil {
-		if one, ok := s.apiServerServices.ByName[apiServerService.Name]; ok {
-			addVariables(one, apiServerService.Name, vars)
+		if service, ok := s.apiServerServices.ByName[apiServerService.Name]; ok {
+			addVariables(service, apiServerService.Name, vars)
 		}
 	}
-	all := make([]v1.EnvVar, 0, len(vars))
+	envVars := make([]v1.EnvVar, 0, len(vars))
 	for name, value := range vars {
-		all = append(all, v1.EnvVar{Name: name, Value: value})
+		envVars = append(envVars, v1.EnvVar{Name: name, Value: value})
 	}
-	order.Slice(all, func(a, b v1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	order.Slice(envVars, func(a, b v1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	return envVars
 }
 
 // addVariables adds the variables of one Service, including the variables of Docker links.
-func addVariables(s manifest.Service, name string, to map[string]string) {
+func addVariables(s manifest.Service, name string, vars map[string]string) {
 	name = variableName(name)
-	to[name+"_SERVICE_HOST"] = s.IP
+	vars[name+"_SERVICE_HOST"] = s.IP
 	for i, p := range s.Ports {
 		number := strconv.Itoa(int(p.Port))
 		protocol := strings.ToLower(string(p.Protocol))
@@ -54,14 +54,14 @@ func addVariables(s manifest.Service, name string, to map[string]string) {
 		}
 		url := protocol + "://" + net.JoinHostPort(s.IP, number)
 		if i == 0 {
-			to[name+"_SERVICE_PORT"] = number
-			to[name+"_PORT"] = url
+			vars[name+"_SERVICE_PORT"] = number
+			vars[name+"_PORT"] = url
 		}
 		if p.Name != "" {
-			to[name+"_SERVICE_PORT_"+variableName(p.Name)] = number
+			vars[name+"_SERVICE_PORT_"+variableName(p.Name)] = number
 		}
 		link := name + "_PORT_" + number + "_" + strings.ToUpper(protocol)
-		to[link], to[link+"_PROTO"], to[link+"_PORT"], to[link+"_ADDR"] = url, protocol, number, s.IP
+		vars[link], vars[link+"_PROTO"], vars[link+"_PORT"], vars[link+"_ADDR"] = url, protocol, number, s.IP
 	}
 }
 

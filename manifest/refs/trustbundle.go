@@ -64,40 +64,40 @@ func (o *lookup) trustBundles(ref manifest.ObjectRef) []*certificates.ClusterTru
 		}
 		return nil
 	}
-	found := slices.Clone(o.cluster.SignerTrustBundles[ref.Name])
+	bundles := slices.Clone(o.cluster.SignerTrustBundles[ref.Name])
 	if !o.IsFromServer() {
-		found = []*certificates.ClusterTrustBundle{}
+		bundles = []*certificates.ClusterTrustBundle{}
 		for _, b := range o.TrustBundles {
 			if b.Spec.SignerName == ref.Name {
-				found = append(found, b)
+				bundles = append(bundles, b)
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b *certificates.ClusterTrustBundle) int { return cmp.Compare(a.Name, b.Name) })
-	return found
+	slices.SortFunc(bundles, func(a, b *certificates.ClusterTrustBundle) int { return cmp.Compare(a.Name, b.Name) })
+	return bundles
 }
 
-// selectTrustBundles returns the elements of the parameter all that a source selects. A source with
-// a signer and without a labelSelector selects nothing.
-func selectTrustBundles(all []*certificates.ClusterTrustBundle, source *v1.ClusterTrustBundleProjection) []*certificates.ClusterTrustBundle {
+// selectTrustBundles returns the elements of bundles that a source of a projected volume selects. A
+// source with a signer and without a labelSelector selects nothing.
+func selectTrustBundles(bundles []*certificates.ClusterTrustBundle, source *v1.ClusterTrustBundleProjection) []*certificates.ClusterTrustBundle {
 	if source.Name != nil {
-		return all
+		return bundles
 	}
 	selector, err := metav1.LabelSelectorAsSelector(source.LabelSelector)
 	if err != nil {
 		return nil // package validate rejects a pod with an invalid selector
 	}
-	var found []*certificates.ClusterTrustBundle
-	for _, b := range all {
+	var selected []*certificates.ClusterTrustBundle
+	for _, b := range bundles {
 		if b.Spec.SignerName == ptr.Deref(source.SignerName, "") && selector.Matches(labels.Set(b.Labels)) {
-			found = append(found, b)
+			selected = append(selected, b)
 		}
 	}
-	return found
+	return selected
 }
 
-// describeSelection returns a text for messages about a source that selects no bundle of its
-// signer.
+// describeSelection returns the subject of a message about a source of a projected volume that
+// selects no bundle of its signer.
 func describeSelection(source *v1.ClusterTrustBundleProjection) string {
 	text := fmt.Sprintf("ClusterTrustBundle of signer %q", ptr.Deref(source.SignerName, ""))
 	switch s := source.LabelSelector; {

@@ -25,7 +25,7 @@ const gateDisabled = "requires a feature gate that Kubernetes disables by defaul
 // of a cluster allocates their devices.
 const noResourceClaims = "ResourceClaims require a cluster; remove this field, or mount the device with hostPath"
 
-// Messages for volumes that are not on this node.
+// Messages for unsupported network volumes and cloud disks.
 const (
 	onlyNFS       = "podd mounts no network volume of this type; use a volume of a CSI driver, or mount this volume on the host (/etc/fstab or a .mount unit) and use hostPath"
 	noRBD         = "podd does not map RBD images, and Kubernetes has removed the driver of this volume; use a volume of a CSI driver"
@@ -35,7 +35,7 @@ const (
 )
 
 // forbiddenTemplateMetadata lists the metadata that the claim template of an ephemeral volume must
-// not set. The claim gets this metadata from its pod, or does not have it.
+// not set. Kubernetes or the pod determines this metadata of the claim.
 var forbiddenTemplateMetadata = append([]string{"name", "generateName", "namespace", "uid", "finalizers"}, manifest.ServerMetadataFields...)
 
 // podFields lists for every field of a pod whether podd supports it. To support another

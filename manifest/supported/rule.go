@@ -100,8 +100,8 @@ func (r *rule) add(rw row) *rule {
 	return r
 }
 
-// walk reports Problems of v, the value at path. It reports the fields that the rules refuse or
-// accept with a warning, in the order of the field names.
+// walk reports Problems of v, the value at path: the fields that the rules refuse or accept with a
+// warning, in the order of the field names.
 func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 	if r.fields == nil || v == nil {
 		r.checkField(v, path, report)
@@ -110,8 +110,8 @@ func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			step, at := r.childStep(key, path)
-			r.member(step).walk(v[key], at, report)
+			step, childPath := r.childStep(key, path)
+			r.member(step).walk(v[key], childPath, report)
 		}
 	case []any:
 		for i := range v {
@@ -122,7 +122,7 @@ func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 
 // childStep returns the step of the table for a key of an object at path, and the path of the
 // key.
-func (r *rule) childStep(key, path string) (childStep, at string) {
+func (r *rule) childStep(key, path string) (childStep, childPath string) {
 	switch {
 	case r.isMap:
 		return "[" + key + "]", path + "[" + key + "]"
@@ -186,8 +186,8 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 		}
 		refuse("not supported by podd; remove this field")
 	case onlyOneValue:
-		if accepted, why, _ := r.parseOneValue(); !reflect.DeepEqual(v, accepted) {
-			refuse(why)
+		if accepted, message, _ := r.parseOneValue(); !reflect.DeepEqual(v, accepted) {
+			refuse(message)
 		}
 	case refusedWithNote:
 		refuse(r.note)
@@ -200,7 +200,7 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 
 // parseOneValue parses the note of a row with verdict onlyOneValue. It returns the only accepted
 // value, and the message for other values.
-func (r row) parseOneValue() (accepted any, why string, err error) {
+func (r row) parseOneValue() (accepted any, message string, err error) {
 	d := json.NewDecoder(strings.NewReader(r.note))
 	err = d.Decode(&accepted)
 	return accepted, strings.TrimSpace(r.note[d.InputOffset():]), err

@@ -15,17 +15,17 @@ const MaxSize = 1 << 20
 const certificateType = "CERTIFICATE"
 
 // Normalize returns the certificates in texts as PEM. It removes duplicates, the headers of PEM
-// blocks, text outside of blocks, and blocks of other types. The certificates keep the order in
-// which texts contains them first, so the result for the same texts is always the same. The kubelet
-// shuffles the certificates whenever it starts, so that programs do not depend on the order.
+// blocks, text outside of blocks, and blocks of other types. It keeps the order of the certificates,
+// so the result for the same texts is always the same. Unlike Normalize, the kubelet shuffles the
+// certificates whenever it starts, so that programs do not depend on the order.
 func Normalize(texts ...string) []byte {
-	out, included := []byte{}, map[string]bool{}
+	out, isIncluded := []byte{}, map[string]bool{}
 	for _, text := range texts {
 		for block := range blocks(text) {
-			if block.Type != certificateType || included[string(block.Bytes)] {
+			if block.Type != certificateType || isIncluded[string(block.Bytes)] {
 				continue
 			}
-			included[string(block.Bytes)] = true
+			isIncluded[string(block.Bytes)] = true
 			out = append(out, pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: block.Bytes})...)
 		}
 	}
@@ -51,18 +51,18 @@ func Check(text string) error {
 	if len(text) > MaxSize {
 		return fmt.Errorf("is too large: %d bytes (limit %d)", len(text), MaxSize)
 	}
-	count, first := 0, map[string]int{}
+	blockCount, firstNumbers := 0, map[string]int{}
 	for block := range blocks(text) {
-		count++
+		blockCount++
 		if fault := findFault(block); fault != "" {
-			return fmt.Errorf("PEM block %d %s", count, fault)
+			return fmt.Errorf("PEM block %d %s", blockCount, fault)
 		}
-		if n, duplicate := first[string(block.Bytes)]; duplicate {
-			return fmt.Errorf("PEM block %d is the same certificate as PEM block %d; remove one of the blocks", count, n)
+		if earlierNumber, isDuplicate := firstNumbers[string(block.Bytes)]; isDuplicate {
+			return fmt.Errorf("PEM block %d is the same certificate as PEM block %d; remove one of the blocks", blockCount, earlierNumber)
 		}
-		first[string(block.Bytes)] = count
+		firstNumbers[string(block.Bytes)] = blockCount
 	}
-	if count == 0 {
+	if blockCount == 0 {
 		return fmt.Errorf("contains no PEM block of type %s", certificateType)
 	}
 	return nil

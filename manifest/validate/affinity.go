@@ -72,9 +72,9 @@ func validateRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.E
 // metadata.name, and a requirement must contain exactly one value.
 func validateFieldRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
 	errs := validateOneOf(path.Child("key"), r.Key, metav1.ObjectNameField)
-	unknown := validateOneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn)
-	if len(unknown) > 0 {
-		return append(errs, unknown...)
+	operatorErrs := validateOneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn)
+	if len(operatorErrs) > 0 {
+		return append(errs, operatorErrs...)
 	}
 	if len(r.Values) != 1 {
 		return append(errs, field.Required(path.Child("values"), "a field requires exactly one value"))

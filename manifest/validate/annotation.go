@@ -27,10 +27,10 @@ const (
 // of them contradicts a field.
 func validatePodAnnotations(pod *v1.Pod) field.ErrorList {
 	var errs field.ErrorList
-	all := field.NewPath("metadata", "annotations")
+	annotationsPath := field.NewPath("metadata", "annotations")
 	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
-		value, annotationPath := pod.Annotations[key], all.Key(key)
-		container, seccomp := strings.CutPrefix(key, v1.SeccompContainerAnnotationKeyPrefix)
+		value, annotationPath := pod.Annotations[key], annotationsPath.Key(key)
+		container, isSeccomp := strings.CutPrefix(key, v1.SeccompContainerAnnotationKeyPrefix)
 		switch {
 		case key == annotationTolerations && value != "":
 			errs = append(errs, validateTolerationAnnotation(value, annotationPath)...)
@@ -38,7 +38,7 @@ func validatePodAnnotations(pod *v1.Pod) field.ErrorList {
 			errs = append(errs, field.Invalid(annotationPath, value, "must be a 32-bit integer"))
 		case key == v1.SeccompPodAnnotationKey:
 			errs = append(errs, validateSeccompAnnotation(value, pod.Spec.SecurityContext.SeccompProfile, annotationPath, field.NewPath("spec", "securityContext", "seccompProfile"))...)
-		case seccomp:
+		case isSeccomp:
 			p, fieldPath := containerSeccomp(&pod.Spec, container)
 			errs = append(errs, validateSeccompAnnotation(value, p, annotationPath, fieldPath)...)
 		case strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix):
@@ -81,28 +81,28 @@ func containerSeccomp(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field
 // may be nil. annotationPath is the path of the annotation, and fieldPath is the path of the field.
 func validateSeccompAnnotation(text string, p *v1.SeccompProfile, annotationPath, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	local, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)
-	standard := text == v1.SeccompProfileRuntimeDefault || text == v1.DeprecatedSeccompProfileDockerDefault
+	localPath, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)
+	isRuntimeDefault := text == v1.SeccompProfileRuntimeDefault || text == v1.DeprecatedSeccompProfileDockerDefault
 	switch {
-	case isLocal && (path.IsAbs(local) || slices.Contains(strings.Split(local, "/"), "..")):
+	case isLocal && (path.IsAbs(localPath) || slices.Contains(strings.Split(localPath, "/"), "..")):
 		errs = append(errs, field.Invalid(annotationPath, text, "must be a path below the profile directory"))
-	case !isLocal && !standard && text != v1.SeccompProfileNameUnconfined:
+	case !isLocal && !isRuntimeDefault && text != v1.SeccompProfileNameUnconfined:
 		errs = append(errs, field.Invalid(annotationPath, text, "is not a valid seccomp profile; use the field seccompProfile"))
 	}
 	if p == nil {
 		return errs
 	}
-	agrees := map[v1.SeccompProfileType]bool{
+	matchesText := map[v1.SeccompProfileType]bool{
 		v1.SeccompProfileTypeUnconfined:     text == v1.SeccompProfileNameUnconfined,
-		v1.SeccompProfileTypeRuntimeDefault: standard,
+		v1.SeccompProfileTypeRuntimeDefault: isRuntimeDefault,
 		v1.SeccompProfileTypeLocalhost:      isLocal,
 	}
-	const other = "differs from the annotation; remove the annotation"
-	if same, known := agrees[p.Type]; known && !same {
-		return append(errs, field.Forbidden(fieldPath.Child("type"), other))
+	const differs = "differs from the annotation; remove the annotation"
+	if matches, ok := matchesText[p.Type]; ok && !matches {
+		return append(errs, field.Forbidden(fieldPath.Child("type"), differs))
 	}
-	if p.Type == v1.SeccompProfileTypeLocalhost && (p.LocalhostProfile == nil || *p.LocalhostProfile != local) {
-		return append(errs, field.Forbidden(fieldPath.Child("localhostProfile"), other))
+	if p.Type == v1.SeccompProfileTypeLocalhost && (p.LocalhostProfile == nil || *p.LocalhostProfile != localPath) {
+		return append(errs, field.Forbidden(fieldPath.Child("localhostProfile"), differs))
 	}
 	return errs
 }
@@ -117,11 +117,11 @@ func validateAppArmorAnnotation(spec *v1.PodSpec, container, text string, annota
 	if c == nil {
 		errs = append(errs, field.Invalid(annotationPath, container, "is not a container of this pod"))
 	} else {
-		fields := spec.SecurityContext.AppArmorProfile
+		fieldProfile := spec.SecurityContext.AppArmorProfile
 		if c.SecurityContext != nil {
-			fields = cmp.Or(c.SecurityContext.AppArmorProfile, fields)
+			fieldProfile = cmp.Or(c.SecurityContext.AppArmorProfile, fieldProfile)
 		}
-		errs = append(errs, compareAppArmor(p, fields, containerPath.Child("securityContext", "appArmorProfile"))...)
+		errs = append(errs, compareAppArmor(p, fieldProfile, containerPath.Child("securityContext", "appArmorProfile"))...)
 	}
 	switch {
 	case p == nil && text != "":

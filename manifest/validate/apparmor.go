@@ -16,13 +16,13 @@ func validateAppArmor(p *v1.AppArmorProfile, path *field.Path) field.ErrorList {
 	}
 	at := path.Child("localhostProfile")
 	errs := validateOneOf(path.Child("type"), p.Type, v1.AppArmorProfileTypeRuntimeDefault, v1.AppArmorProfileTypeUnconfined, v1.AppArmorProfileTypeLocalhost)
-	switch local := p.Type == v1.AppArmorProfileTypeLocalhost; {
+	switch isLocal := p.Type == v1.AppArmorProfileTypeLocalhost; {
 	case len(errs) > 0:
-	case !local && p.LocalhostProfile != nil:
+	case !isLocal && p.LocalhostProfile != nil:
 		errs = append(errs, field.Forbidden(at, "may be set for type Localhost only"))
-	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
+	case isLocal && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
 		errs = append(errs, field.Required(at, "type Localhost requires a profile"))
-	case local:
+	case isLocal:
 		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, at)...)
 	}
 	return errs
@@ -38,24 +38,24 @@ func validateAppArmorName(name string, path *field.Path) field.ErrorList {
 	return forbidNUL(path, name)
 }
 
-// compareAppArmor returns an error if two AppArmor profiles differ. The parameter text is the
-// profile in an annotation, and the parameter fields is the profile in the fields at path.
-// compareAppArmor returns nil if one of the profiles is nil.
-func compareAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
-	const other = "differs from the annotation; remove the annotation"
-	local := func(p *v1.AppArmorProfile) string {
+// compareAppArmor returns an error if two AppArmor profiles differ. annotationProfile is the profile
+// in an annotation, and fieldProfile is the profile in the field at path. compareAppArmor returns nil
+// if one of the profiles is nil.
+func compareAppArmor(annotationProfile, fieldProfile *v1.AppArmorProfile, path *field.Path) field.ErrorList {
+	const differs = "differs from the annotation; remove the annotation"
+	localName := func(p *v1.AppArmorProfile) string {
 		if p.LocalhostProfile == nil {
 			return ""
 		}
 		return *p.LocalhostProfile
 	}
 	switch {
-	case text == nil || fields == nil:
+	case annotationProfile == nil || fieldProfile == nil:
 		return nil
-	case text.Type != fields.Type:
-		return field.ErrorList{field.Forbidden(path.Child("type"), other)}
-	case local(text) != local(fields):
-		return field.ErrorList{field.Forbidden(path.Child("localhostProfile"), other)}
+	case annotationProfile.Type != fieldProfile.Type:
+		return field.ErrorList{field.Forbidden(path.Child("type"), differs)}
+	case localName(annotationProfile) != localName(fieldProfile):
+		return field.ErrorList{field.Forbidden(path.Child("localhostProfile"), differs)}
 	}
 	return nil
 }

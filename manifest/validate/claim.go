@@ -54,9 +54,9 @@ func validateAccessModes(modes []v1.PersistentVolumeAccessMode, at *field.Path) 
 }
 
 func validateStorage(r v1.ResourceList, at *field.Path) field.ErrorList {
-	q, there := r[v1.ResourceStorage]
+	q, isSet := r[v1.ResourceStorage]
 	switch at = at.Key(string(v1.ResourceStorage)); {
-	case !there:
+	case !isSet:
 		return field.ErrorList{field.Required(at, "")}
 	case q.Sign() <= 0:
 		return field.ErrorList{field.Invalid(at, q.String(), "must be greater than 0")}
@@ -82,12 +82,12 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	case s.CSI != nil:
 		errs = append(errs, validateCSIVolume(s.CSI, at.Child("csi"))...)
 	case s.ISCSI != nil:
-		_, invalid := disk.NewISCSI(s.ISCSI, at.Child("iscsi"))
-		errs = append(errs, invalid...)
+		_, diskErrs := disk.NewISCSI(s.ISCSI, at.Child("iscsi"))
+		errs = append(errs, diskErrs...)
 		errs = append(errs, validateCHAPSecret(s.ISCSI.SecretRef, at.Child("iscsi", "secretRef"))...)
 	case s.FC != nil:
-		_, invalid := disk.NewFC(s.FC, at.Child("fc"))
-		errs = append(errs, invalid...)
+		_, diskErrs := disk.NewFC(s.FC, at.Child("fc"))
+		errs = append(errs, diskErrs...)
 	case len(sourceNames(s)) == 0: // no supported source is set; package supported refuses all other sources
 		errs = append(errs, field.Required(at, "specify hostPath, local, nfs, iscsi, fc or csi"))
 	}

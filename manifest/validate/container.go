@@ -19,14 +19,14 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	names := map[string]bool{}
 	volumes := volumesByName(spec.Volumes)
-	regular := hostPorts{}
+	ports := hostPorts{}
 	for i := range spec.Containers {
 		c, at := &spec.Containers[i], path.Child("containers").Index(i)
 		errs = append(errs, validateContainer(c, !manifest.HasUserNamespace(spec), volumes, names, at)...)
 		errs = append(errs, validateProbes(c, at)...)
 		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, spec.OS, at.Child("lifecycle"))...)
 		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
-		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
+		errs = append(errs, ports.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
 		errs = append(errs, validateRestart(c, at)...)
 	}
 	for i := range spec.InitContainers {
@@ -78,15 +78,15 @@ func validateImage(image string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateName validates a name, which must be a DNS label and must not be in the set taken. It
-// adds the name to this set.
-func validateName(name string, taken map[string]bool, path *field.Path) field.ErrorList {
+// validateName validates a name, which must be a DNS label and must not be in usedNames. It adds the
+// name to usedNames.
+func validateName(name string, usedNames map[string]bool, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	if taken[name] {
+	if usedNames[name] {
 		return field.ErrorList{field.Duplicate(path, name)}
 	}
-	taken[name] = true
+	usedNames[name] = true
 	return invalidErrors(path, name, validation.IsDNS1123Label(name))
 }

@@ -29,7 +29,7 @@ func validateData(data map[string]string, binary map[string][]byte, binaryField 
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		at := field.NewPath("data").Key(key)
 		errs = append(errs, invalidErrors(at, key, validation.IsConfigMapKey(key))...)
-		if _, twice := binary[key]; twice {
+		if _, isInBoth := binary[key]; isInBoth {
 			errs = append(errs, field.Forbidden(at, "the key is also in "+binaryField+"; remove one of them"))
 		}
 		size += len(data[key])

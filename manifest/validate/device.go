@@ -21,29 +21,29 @@ func validateDevices(c *v1.Container, hostUsers bool, volumes map[string]*v1.Vol
 	for i := range c.VolumeDevices {
 		d, at := &c.VolumeDevices[i], fields.Index(i)
 		errs = append(errs, validateDeviceName(c, d.Name, volumes, names, at.Child("name"))...)
-		where := at.Child("devicePath")
-		errs = append(errs, forbidNUL(where, d.DevicePath)...)
+		devicePath := at.Child("devicePath")
+		errs = append(errs, forbidNUL(devicePath, d.DevicePath)...)
 		switch {
 		case d.DevicePath == "":
-			errs = append(errs, field.Required(where, "specify the path of the device in the container"))
+			errs = append(errs, field.Required(devicePath, "specify the path of the device in the container"))
 		case slices.Contains(strings.Split(d.DevicePath, "/"), ".."):
-			errs = append(errs, field.Invalid(where, d.DevicePath, "must not contain .."))
+			errs = append(errs, field.Invalid(devicePath, d.DevicePath, "must not contain .."))
 		case paths[path.Clean("/"+d.DevicePath)]:
-			errs = append(errs, field.Duplicate(where, d.DevicePath))
+			errs = append(errs, field.Duplicate(devicePath, d.DevicePath))
 		case slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.MountPath == d.DevicePath }):
-			errs = append(errs, field.Invalid(where, d.DevicePath, "is also in volumeMounts; remove one"))
+			errs = append(errs, field.Invalid(devicePath, d.DevicePath, "is also in volumeMounts; remove one"))
 		}
 		paths[path.Clean("/"+d.DevicePath)] = true
 	}
 	return errs
 }
 
-func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Volume, taken map[string]bool, at *field.Path) field.ErrorList {
+func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Volume, usedNames map[string]bool, at *field.Path) field.ErrorList {
 	v := volumes[name]
 	switch {
 	case name == "":
 		return field.ErrorList{field.Required(at, "")}
-	case taken[name]:
+	case usedNames[name]:
 		return field.ErrorList{field.Duplicate(at, name)}
 	case v == nil:
 		return field.ErrorList{field.Invalid(at, name, "is not in spec.volumes")}
@@ -54,7 +54,7 @@ func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Vol
 	case slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name }):
 		return field.ErrorList{field.Invalid(at, name, "is also in volumeMounts; remove one")}
 	}
-	taken[name] = true
+	usedNames[name] = true
 	return nil
 }
 

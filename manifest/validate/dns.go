@@ -32,16 +32,16 @@ func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	for i, s := range c.Nameservers {
 		errs = append(errs, validateIP(at.Child("nameservers").Index(i), s)...)
 	}
-	searches := at.Child("searches")
+	searchesPath := at.Child("searches")
 	if n := len(c.Searches); n > maxSearches {
-		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("has too many entries: %d (limit %d)", n, maxSearches)))
+		errs = append(errs, field.Forbidden(searchesPath, fmt.Sprintf("has too many entries: %d (limit %d)", n, maxSearches)))
 	}
 	if n := len(strings.Join(c.Searches, " ")); n > maxSearchLength {
-		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("is too long: %d characters with separators (limit %d)", n, maxSearchLength)))
+		errs = append(errs, field.Forbidden(searchesPath, fmt.Sprintf("is too long: %d characters with separators (limit %d)", n, maxSearchLength)))
 	}
 	for i, s := range c.Searches {
 		if s != "." {
-			errs = append(errs, invalidErrors(searches.Index(i), s, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(s, ".")))...)
+			errs = append(errs, invalidErrors(searchesPath.Index(i), s, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(s, ".")))...)
 		}
 	}
 	for i := range c.Options {

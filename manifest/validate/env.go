@@ -59,35 +59,35 @@ func validateEnv(vars []v1.EnvVar, volumes map[string]*v1.Volume, path *field.Pa
 
 func validateEnvSource(v *v1.EnvVar, volumes map[string]*v1.Volume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	from := v.ValueFrom
-	sources := 0
-	for _, set := range []bool{from.FieldRef != nil, from.ResourceFieldRef != nil, from.ConfigMapKeyRef != nil, from.SecretKeyRef != nil, from.FileKeyRef != nil} {
-		if set {
-			sources++
+	source := v.ValueFrom
+	sourceCount := 0
+	for _, isSet := range []bool{source.FieldRef != nil, source.ResourceFieldRef != nil, source.ConfigMapKeyRef != nil, source.SecretKeyRef != nil, source.FileKeyRef != nil} {
+		if isSet {
+			sourceCount++
 		}
 	}
 	switch {
-	case sources == 0:
+	case sourceCount == 0:
 		errs = append(errs, field.Invalid(path, "", "has no source; set fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef"))
 	case v.Value != "":
 		errs = append(errs, field.Invalid(path, "", "cannot be combined with value; remove one"))
-	case sources > 1:
+	case sourceCount > 1:
 		errs = append(errs, field.Invalid(path, "", "has several sources; remove all but one"))
 	}
-	if from.FieldRef != nil {
-		errs = append(errs, validateFieldRef(from.FieldRef, envFieldPaths, path.Child("fieldRef"))...)
+	if source.FieldRef != nil {
+		errs = append(errs, validateFieldRef(source.FieldRef, envFieldPaths, path.Child("fieldRef"))...)
 	}
-	if from.ResourceFieldRef != nil {
-		errs = append(errs, validateResourceRef(from.ResourceFieldRef, path.Child("resourceFieldRef"))...)
+	if source.ResourceFieldRef != nil {
+		errs = append(errs, validateResourceRef(source.ResourceFieldRef, path.Child("resourceFieldRef"))...)
 	}
-	if ref := from.ConfigMapKeyRef; ref != nil {
+	if ref := source.ConfigMapKeyRef; ref != nil {
 		errs = append(errs, validateKeyRef(ref.Name, ref.Key, path.Child("configMapKeyRef"))...)
 	}
-	if ref := from.SecretKeyRef; ref != nil {
+	if ref := source.SecretKeyRef; ref != nil {
 		errs = append(errs, validateKeyRef(ref.Name, ref.Key, path.Child("secretKeyRef"))...)
 	}
-	if from.FileKeyRef != nil {
-		errs = append(errs, validateFileKeyRef(from.FileKeyRef, volumes, path.Child("fileKeyRef"))...)
+	if source.FileKeyRef != nil {
+		errs = append(errs, validateFileKeyRef(source.FileKeyRef, volumes, path.Child("fileKeyRef"))...)
 	}
 	return errs
 }
@@ -150,7 +150,7 @@ func validateEnvFrom(list []v1.EnvFromSource, path *field.Path) field.ErrorList 
 	return errs
 }
 
-func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.Path) field.ErrorList {
+func validateFieldRef(ref *v1.ObjectFieldSelector, allowedPaths []string, path *field.Path) field.ErrorList {
 	at := path.Child("fieldPath")
 	if ref.APIVersion != "v1" {
 		return field.ErrorList{field.NotSupported(path.Child("apiVersion"), ref.APIVersion, []string{"v1"})}
@@ -165,18 +165,18 @@ func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.P
 		}
 		return invalidErrors(at, ref.FieldPath, validation.IsQualifiedName(key))
 	}
-	if ref.FieldPath == "spec.host" && slices.Contains(known, "spec.nodeName") { // the former name of spec.nodeName
+	if ref.FieldPath == "spec.host" && slices.Contains(allowedPaths, "spec.nodeName") { // the former name of spec.nodeName
 		return nil
 	}
-	return validateOneOf(at, ref.FieldPath, known...)
+	return validateOneOf(at, ref.FieldPath, allowedPaths...)
 }
 
 func validateResourceRef(ref *v1.ResourceFieldSelector, path *field.Path) field.ErrorList {
-	huge := strings.HasPrefix(ref.Resource, "limits."+v1.ResourceHugePagesPrefix) || strings.HasPrefix(ref.Resource, "requests."+v1.ResourceHugePagesPrefix)
+	isHugePages := strings.HasPrefix(ref.Resource, "limits."+v1.ResourceHugePagesPrefix) || strings.HasPrefix(ref.Resource, "requests."+v1.ResourceHugePagesPrefix)
 	switch {
 	case ref.Resource == "":
 		return field.ErrorList{field.Required(path.Child("resource"), "")}
-	case !huge && !slices.Contains(resourcePaths, ref.Resource):
+	case !isHugePages && !slices.Contains(resourcePaths, ref.Resource):
 		return field.ErrorList{field.NotSupported(path.Child("resource"), ref.Resource, resourcePaths)}
 	case ref.Divisor.IsZero():
 		return nil

@@ -30,23 +30,23 @@ func EphemeralContainers(spec *v1.PodSpec, list []v1.EphemeralContainer, path *f
 	if len(list) > MaxEphemeralContainers {
 		return append(errs, field.TooMany(path, len(list), MaxEphemeralContainers))
 	}
-	others, size := map[string]bool{}, 0
+	otherNames, size := map[string]bool{}, 0
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		others[c.Name] = true
+		otherNames[c.Name] = true
 	}
 	names, volumes := map[string]bool{}, volumesByName(spec.Volumes)
-	for name := range others {
+	for name := range otherNames {
 		names[name] = true
 	}
 	for i := range list {
 		c, at := &list[i], path.Index(i)
 		errs = append(errs, validateContainer((*v1.Container)(&c.EphemeralContainerCommon), !manifest.HasUserNamespace(spec), volumes, names, at)...)
-		if target := c.TargetContainerName; target != "" && !others[target] {
+		if target := c.TargetContainerName; target != "" && !otherNames[target] {
 			errs = append(errs, field.NotFound(at.Child("targetContainerName"), target))
 		}
 		errs = append(errs, forbidForEphemeral(&c.EphemeralContainerCommon, at)...)
-		text, unsupported := encodeEphemeral(c, at)
-		size, errs = size+len(text), append(errs, unsupported...)
+		text, unsupportedErrs := encodeEphemeral(c, at)
+		size, errs = size+len(text), append(errs, unsupportedErrs...)
 	}
 	if size > MaxEphemeralBytes {
 		errs = append(errs, field.TooLong(path, "", MaxEphemeralBytes))

@@ -59,13 +59,13 @@ var stopSignals = []v1.Signal{
 
 // validateHook validates a hook, which must have exactly one handler.
 func validateHook(h *v1.LifecycleHandler, grace int64, path *field.Path) field.ErrorList {
-	one := handlerChecker{path: path}
-	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
-	one.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
+	handlers := handlerChecker{path: path}
+	handlers.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
+	handlers.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
 	// tcpSocket is not validated, because package supported refuses it.
-	one.add("tcpSocket", h.TCPSocket != nil, func(*field.Path) field.ErrorList { return nil })
-	one.add("sleep", h.Sleep != nil, func(at *field.Path) field.ErrorList { return validateSleep(h.Sleep, grace, at) })
-	return one.check()
+	handlers.add("tcpSocket", h.TCPSocket != nil, func(*field.Path) field.ErrorList { return nil })
+	handlers.add("sleep", h.Sleep != nil, func(at *field.Path) field.ErrorList { return validateSleep(h.Sleep, grace, at) })
+	return handlers.check()
 }
 
 // validateSleep validates the duration of a sleep hook. It returns nil if grace is negative. This

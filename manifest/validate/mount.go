@@ -12,7 +12,7 @@ import (
 
 func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	taken := map[string]bool{}
+	mountPaths := map[string]bool{}
 	for i := range c.VolumeMounts {
 		m, at := &c.VolumeMounts[i], fields.Index(i)
 		switch {
@@ -23,17 +23,17 @@ func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *fiel
 		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.Name == m.Name }):
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is also in volumeDevices; remove one"))
 		}
-		where := at.Child("mountPath")
-		errs = append(errs, forbidNUL(where, m.MountPath)...)
+		mountPath := at.Child("mountPath")
+		errs = append(errs, forbidNUL(mountPath, m.MountPath)...)
 		switch {
 		case m.MountPath == "":
-			errs = append(errs, field.Required(where, ""))
-		case taken[path.Clean("/"+m.MountPath)]:
-			errs = append(errs, field.Duplicate(where, m.MountPath))
+			errs = append(errs, field.Required(mountPath, ""))
+		case mountPaths[path.Clean("/"+m.MountPath)]:
+			errs = append(errs, field.Duplicate(mountPath, m.MountPath))
 		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.DevicePath == m.MountPath }):
-			errs = append(errs, field.Invalid(where, m.MountPath, "is also in volumeDevices; remove one"))
+			errs = append(errs, field.Invalid(mountPath, m.MountPath, "is also in volumeDevices; remove one"))
 		}
-		taken[path.Clean("/"+m.MountPath)] = true
+		mountPaths[path.Clean("/"+m.MountPath)] = true
 		errs = append(errs, validateSubPath(m, at)...)
 		errs = append(errs, validatePropagation(c, m, at.Child("mountPropagation"))...)
 		errs = append(errs, validateRecursiveReadOnly(m, at.Child("recursiveReadOnly"))...)
@@ -45,8 +45,8 @@ func validatePropagation(c *v1.Container, m *v1.VolumeMount, at *field.Path) fie
 	if m.MountPropagation == nil {
 		return nil
 	}
-	privileged := c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false)
-	if *m.MountPropagation == v1.MountPropagationBidirectional && !privileged {
+	isPrivileged := c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false)
+	if *m.MountPropagation == v1.MountPropagationBidirectional && !isPrivileged {
 		return field.ErrorList{field.Forbidden(at, "Bidirectional requires a privileged container; use HostToContainer")}
 	}
 	return validateOneOf(at, *m.MountPropagation, v1.MountPropagationNone, v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional)

@@ -14,21 +14,21 @@ import (
 
 func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	errs := forbidControlCharacters(at.Child("path"), n.Path)
-	server := at.Child("server")
+	serverPath := at.Child("server")
 	switch {
 	case n.Server == "":
-		errs = append(errs, field.Required(server, "specify its name or address"))
+		errs = append(errs, field.Required(serverPath, "specify its name or address"))
 	case strings.ContainsFunc(n.Server, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }):
-		errs = append(errs, field.Invalid(server, n.Server, "must be a name or an address"))
+		errs = append(errs, field.Invalid(serverPath, n.Server, "must be a name or an address"))
 	}
 	if strings.HasPrefix(n.Server, "-") { // mount.nfs would parse the server as an option
-		errs = append(errs, field.Invalid(server, n.Server, "must not begin with -"))
+		errs = append(errs, field.Invalid(serverPath, n.Server, "must not begin with -"))
 	}
-	switch where := at.Child("path"); {
+	switch exportPath := at.Child("path"); {
 	case n.Path == "":
-		errs = append(errs, field.Required(where, "specify the exported path"))
+		errs = append(errs, field.Required(exportPath, "specify the exported path"))
 	case !path.IsAbs(n.Path):
-		errs = append(errs, field.Invalid(where, n.Path, "must begin with /"))
+		errs = append(errs, field.Invalid(exportPath, n.Path, "must begin with /"))
 	}
 	return errs
 }

@@ -104,9 +104,9 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	if v, ok := pod.Annotations[manifest.AnnotationRestartOnChange]; ok && v != "true" && v != "false" {
 		errs = append(errs, field.Invalid(at, v, `must be "true" or "false"`))
 	}
-	full := pod.Name + o.NameSuffix
-	if len(pod.Name) <= validation.DNS1123SubdomainMaxLength && len(full) > validation.DNS1123SubdomainMaxLength {
-		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is too long: %d characters with the node's name appended (limit %d)", len(full), validation.DNS1123SubdomainMaxLength)))
+	fullName := pod.Name + o.NameSuffix
+	if len(pod.Name) <= validation.DNS1123SubdomainMaxLength && len(fullName) > validation.DNS1123SubdomainMaxLength {
+		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is too long: %d characters with the node's name appended (limit %d)", len(fullName), validation.DNS1123SubdomainMaxLength)))
 	}
 	if _, ok := pod.Annotations[manifest.AnnotationConfigMirror]; ok {
 		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks a mirror pod, and podd does not run mirror pods; remove this annotation"))

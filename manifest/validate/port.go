@@ -62,7 +62,7 @@ type hostPort struct {
 
 // add validates ports and adds them. A host port may be used only once, and on the host
 // network it must equal the container port.
-func (taken hostPorts) add(ports []v1.ContainerPort, hostNetwork bool, path *field.Path) field.ErrorList {
+func (usedPorts hostPorts) add(ports []v1.ContainerPort, hostNetwork bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, p := range ports {
 		if p.HostPort == 0 {
@@ -76,10 +76,10 @@ func (taken hostPorts) add(ports []v1.ContainerPort, hostNetwork bool, path *fie
 		if key.ip == "" {
 			key.ip = "0.0.0.0"
 		}
-		if taken[key] {
+		if usedPorts[key] {
 			errs = append(errs, field.Duplicate(at, fmt.Sprintf("%d/%s", p.HostPort, p.Protocol)))
 		}
-		taken[key] = true
+		usedPorts[key] = true
 	}
 	return errs
 }

@@ -49,16 +49,16 @@ func validateProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := validateHandler(&p.ProbeHandler, path)
-	count := func(name string, n int32) {
+	checkNotNegative := func(name string, n int32) {
 		if n < 0 {
 			errs = append(errs, field.Invalid(path.Child(name), n, "must be greater than or equal to 0"))
 		}
 	}
-	count("initialDelaySeconds", p.InitialDelaySeconds)
-	count("timeoutSeconds", p.TimeoutSeconds)
-	count("periodSeconds", p.PeriodSeconds)
-	count("successThreshold", p.SuccessThreshold)
-	count("failureThreshold", p.FailureThreshold)
+	checkNotNegative("initialDelaySeconds", p.InitialDelaySeconds)
+	checkNotNegative("timeoutSeconds", p.TimeoutSeconds)
+	checkNotNegative("periodSeconds", p.PeriodSeconds)
+	checkNotNegative("successThreshold", p.SuccessThreshold)
+	checkNotNegative("failureThreshold", p.FailureThreshold)
 	if g := p.TerminationGracePeriodSeconds; g != nil && *g <= 0 {
 		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *g, "must be greater than 0"))
 	}
@@ -67,12 +67,12 @@ func validateProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 
 // validateHandler validates the handler of a probe. A probe must have exactly one handler.
 func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
-	one := handlerChecker{path: path}
-	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
-	one.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
-	one.add("tcpSocket", h.TCPSocket != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.TCPSocket.Port, at.Child("port")) })
-	one.add("grpc", h.GRPC != nil, func(at *field.Path) field.ErrorList { return validatePort(at.Child("port"), h.GRPC.Port) })
-	return one.check()
+	handlers := handlerChecker{path: path}
+	handlers.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
+	handlers.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
+	handlers.add("tcpSocket", h.TCPSocket != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.TCPSocket.Port, at.Child("port")) })
+	handlers.add("grpc", h.GRPC != nil, func(at *field.Path) field.ErrorList { return validatePort(at.Child("port"), h.GRPC.Port) })
+	return handlers.check()
 }
 
 // handlerChecker collects the errors of the handlers of a probe or hook. A probe or hook must have
@@ -83,8 +83,8 @@ type handlerChecker struct {
 	errs  field.ErrorList
 }
 
-func (h *handlerChecker) add(name string, set bool, check func(*field.Path) field.ErrorList) {
-	if !set {
+func (h *handlerChecker) add(name string, isSet bool, check func(*field.Path) field.ErrorList) {
+	if !isSet {
 		return
 	}
 	if h.count++; h.count > 1 {

@@ -36,15 +36,15 @@ func validateDownwardVolume(d *v1.DownwardAPIVolumeSource, fields *field.Path) f
 
 func validateProjected(p *v1.ProjectedVolumeSource, fields *field.Path) field.ErrorList {
 	errs := validateMode(p.DefaultMode, fields.Child("defaultMode"))
-	taken := map[string]bool{}
-	claim := func(p string, at *field.Path) {
+	usedPaths := map[string]bool{}
+	addPath := func(p string, at *field.Path) {
 		if p == "" {
 			return
 		}
-		if taken[path.Clean(p)] {
+		if usedPaths[path.Clean(p)] {
 			errs = append(errs, field.Duplicate(at.Child("path"), p))
 		}
-		taken[path.Clean(p)] = true
+		usedPaths[path.Clean(p)] = true
 	}
 	for i := range p.Sources {
 		s, at := &p.Sources[i], fields.Child("sources").Index(i)
@@ -54,30 +54,30 @@ func validateProjected(p *v1.ProjectedVolumeSource, fields *field.Path) field.Er
 		if c := s.ConfigMap; c != nil {
 			errs = append(errs, validateObjectName(c.Name, at.Child("configMap", "name"))...)
 			errs = append(errs, validateItems(c.Items, at.Child("configMap", "items"))...)
-			eachItem(c.Items, at.Child("configMap", "items"), claim)
+			eachItem(c.Items, at.Child("configMap", "items"), addPath)
 		}
 		if c := s.Secret; c != nil {
 			errs = append(errs, validateObjectName(c.Name, at.Child("secret", "name"))...)
 			errs = append(errs, validateItems(c.Items, at.Child("secret", "items"))...)
-			eachItem(c.Items, at.Child("secret", "items"), claim)
+			eachItem(c.Items, at.Child("secret", "items"), addPath)
 		}
 		if d := s.DownwardAPI; d != nil {
 			errs = append(errs, validateDownwardItems(d.Items, at.Child("downwardAPI", "items"))...)
 			for j := range d.Items {
-				claim(d.Items[j].Path, at.Child("downwardAPI", "items").Index(j))
+				addPath(d.Items[j].Path, at.Child("downwardAPI", "items").Index(j))
 			}
 		}
 		if b := s.ClusterTrustBundle; b != nil {
 			errs = append(errs, validateTrustBundleSource(b, at.Child("clusterTrustBundle"))...)
-			claim(b.Path, at.Child("clusterTrustBundle"))
+			addPath(b.Path, at.Child("clusterTrustBundle"))
 		}
 	}
 	return errs
 }
 
 func countProjectionSources(s *v1.VolumeProjection) (n int) {
-	for _, set := range []bool{s.ConfigMap != nil, s.Secret != nil, s.DownwardAPI != nil, s.ServiceAccountToken != nil, s.ClusterTrustBundle != nil, s.PodCertificate != nil} {
-		if set {
+	for _, isSet := range []bool{s.ConfigMap != nil, s.Secret != nil, s.DownwardAPI != nil, s.ServiceAccountToken != nil, s.ClusterTrustBundle != nil, s.PodCertificate != nil} {
+		if isSet {
 			n++
 		}
 	}

@@ -21,13 +21,13 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path) field.Error
 	errs = append(errs, validateAmounts(r.Requests, r.Limits, path.Child("requests"))...)
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request, at := r.Requests[name], path.Child("requests").Key(string(name))
-		limit, limited := r.Limits[name]
+		limit, hasLimit := r.Limits[name]
 		switch {
-		case !limited && !allowsOvercommit(name):
+		case !hasLimit && !allowsOvercommit(name):
 			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "must be set to the request, because this resource cannot be overcommitted"))
-		case limited && !allowsOvercommit(name) && request.Cmp(limit) != 0:
+		case hasLimit && !allowsOvercommit(name) && request.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must equal the limit, %s", limit.String())))
-		case limited && request.Cmp(limit) > 0:
+		case hasLimit && request.Cmp(limit) > 0:
 			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must be less than or equal to the limit, %s", limit.String())))
 		}
 	}
@@ -36,22 +36,22 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path) field.Error
 
 // validateHugePages requires cpu or memory in addition to huge pages.
 func validateHugePages(r *v1.ResourceRequirements, path *field.Path) field.ErrorList {
-	compute, huge := false, false
+	hasCPUOrMemory, hasHugePages := false, false
 	for _, list := range []v1.ResourceList{r.Limits, r.Requests} {
 		for name := range list {
-			compute = compute || name == v1.ResourceCPU || name == v1.ResourceMemory
-			huge = huge || manifest.IsHugePagesResource(name)
+			hasCPUOrMemory = hasCPUOrMemory || name == v1.ResourceCPU || name == v1.ResourceMemory
+			hasHugePages = hasHugePages || manifest.IsHugePagesResource(name)
 		}
 	}
-	if huge && !compute {
+	if hasHugePages && !hasCPUOrMemory {
 		return field.ErrorList{field.Forbidden(path, "huge pages require a request or limit of cpu or memory")}
 	}
 	return nil
 }
 
-// validatePodResources validates pod-level resources (KEP-2837). Requests, and limits of huge
-// pages, must not be lower than the sum of the containers' amounts. Limits must not be lower
-// than the limit of any container.
+// validatePodResources validates pod-level resources (KEP-2837). A request, or a limit of huge pages,
+// must not be lower than the sum of the containers' amounts. A limit must not be lower than the limit
+// of any container.
 func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	r := spec.Resources
 	if r == nil {
@@ -59,20 +59,20 @@ func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	errs := validateResources(r, path)
 	for _, list := range []struct {
-		of    v1.ResourceList
-		sum   v1.ResourceList
-		which func(v1.ResourceName) bool
-		path  *field.Path
+		podAmounts    v1.ResourceList
+		containerSums v1.ResourceList
+		isChecked     func(v1.ResourceName) bool
+		path          *field.Path
 	}{
 		{r.Requests, manifest.ContainerRequests(spec), resourcehelper.IsSupportedPodLevelResource, path.Child("requests")},
 		{r.Limits, manifest.ContainerLimits(spec), manifest.IsHugePagesResource, path.Child("limits")},
 	} {
-		for _, name := range slices.Sorted(maps.Keys(list.of)) {
-			own, sum := list.of[name], list.sum[name]
+		for _, name := range slices.Sorted(maps.Keys(list.podAmounts)) {
+			podAmount, containerSum := list.podAmounts[name], list.containerSums[name]
 			if !resourcehelper.IsSupportedPodLevelResource(name) {
 				errs = append(errs, field.NotSupported(list.path.Key(string(name)), name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "hugepages-<size>"}))
-			} else if list.which(name) && sum.Cmp(own) > 0 {
-				errs = append(errs, field.Invalid(list.path.Key(string(name)), own.String(), "must not be less than the total of the containers, "+sum.String()))
+			} else if list.isChecked(name) && containerSum.Cmp(podAmount) > 0 {
+				errs = append(errs, field.Invalid(list.path.Key(string(name)), podAmount.String(), "must not be less than the total of the containers, "+containerSum.String()))
 			}
 		}
 	}
@@ -85,10 +85,10 @@ func validateContainerLimits(spec *v1.PodSpec) field.ErrorList {
 	for i := range spec.Containers {
 		limits := spec.Containers[i].Resources.Limits
 		for _, name := range slices.Sorted(maps.Keys(limits)) {
-			own, all := limits[name], spec.Resources.Limits[name]
-			if _, limited := spec.Resources.Limits[name]; limited && own.Cmp(all) > 0 {
+			containerLimit, podLimit := limits[name], spec.Resources.Limits[name]
+			if _, hasPodLimit := spec.Resources.Limits[name]; hasPodLimit && containerLimit.Cmp(podLimit) > 0 {
 				at := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
-				errs = append(errs, field.Invalid(at, own.String(), "must be less than or equal to the limit of the pod, "+all.String()))
+				errs = append(errs, field.Invalid(at, containerLimit.String(), "must be less than or equal to the limit of the pod, "+podLimit.String()))
 			}
 		}
 	}
@@ -109,12 +109,12 @@ func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 // validateAmounts validates the amounts in list. It skips an amount that is equal to the amount of
-// the same resource in validated. Otherwise an invalid limit would be reported twice if it is also
-// the default of the request.
-func validateAmounts(list, validated v1.ResourceList, path *field.Path) field.ErrorList {
+// the same resource in validatedAmounts, because an invalid limit that is also the default of the
+// request would be reported twice.
+func validateAmounts(list, validatedAmounts v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if q, ok := validated[name]; ok && q.Cmp(list[name]) == 0 {
+		if q, ok := validatedAmounts[name]; ok && q.Cmp(list[name]) == 0 {
 			continue
 		}
 		at := path.Key(string(name))
@@ -148,7 +148,7 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 	}
 	switch size := manifest.HugePageSizeFromName(name); {
 	case size == 0:
-		return field.ErrorList{field.Invalid(path, name, "has no valid page size")}
+		return field.ErrorList{field.Invalid(path, name, "has no valid page size; write a name such as hugepages-2Mi")}
 	case q.Value()%size != 0:
 		return field.ErrorList{field.Invalid(path, q.String(), "must be a multiple of the page size")}
 	}
@@ -163,20 +163,20 @@ func allowsOvercommit(name v1.ResourceName) bool {
 
 // validateResize validates the resize policies. A container that never restarts must not
 // require a restart.
-func validateResize(list []v1.ContainerResizePolicy, pod v1.RestartPolicy, path *field.Path) field.ErrorList {
+func validateResize(list []v1.ContainerResizePolicy, podPolicy v1.RestartPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	taken := map[v1.ResourceName]bool{}
+	usedNames := map[v1.ResourceName]bool{}
 	for i, p := range list {
 		at := path.Index(i)
 		errs = append(errs, validateOneOf(at.Child("resourceName"), p.ResourceName, v1.ResourceCPU, v1.ResourceMemory)...)
 		errs = append(errs, validateOneOf(at.Child("restartPolicy"), p.RestartPolicy, v1.NotRequired, v1.RestartContainer)...)
-		if pod == v1.RestartPolicyNever && p.RestartPolicy == v1.RestartContainer {
+		if podPolicy == v1.RestartPolicyNever && p.RestartPolicy == v1.RestartContainer {
 			errs = append(errs, field.Invalid(at.Child("restartPolicy"), p.RestartPolicy, "must be NotRequired, because spec.restartPolicy is Never"))
 		}
-		if taken[p.ResourceName] {
+		if usedNames[p.ResourceName] {
 			errs = append(errs, field.Duplicate(at, p.ResourceName))
 		}
-		taken[p.ResourceName] = true
+		usedNames[p.ResourceName] = true
 	}
 	return errs
 }

@@ -19,24 +19,24 @@ var requiredSecretKeys = map[v1.SecretType][]string{
 // value.
 func validateSecretType(s *v1.Secret) field.ErrorList {
 	var errs field.ErrorList
-	data := field.NewPath("data")
+	dataPath := field.NewPath("data")
 	for _, key := range requiredSecretKeys[s.Type] {
-		text, there := s.Data[key]
+		text, exists := s.Data[key]
 		switch {
-		case !there:
-			errs = append(errs, field.Required(data.Key(key), "a Secret of type "+string(s.Type)+" requires this key"))
+		case !exists:
+			errs = append(errs, field.Required(dataPath.Key(key), "a Secret of type "+string(s.Type)+" requires this key"))
 		case s.Type == v1.SecretTypeDockerConfigJson || s.Type == v1.SecretTypeDockercfg:
 			var object map[string]any
 			if json.Unmarshal(text, &object) != nil {
-				errs = append(errs, field.Invalid(data.Key(key), "", "is not a JSON object"))
+				errs = append(errs, field.Invalid(dataPath.Key(key), "", "is not a JSON object"))
 			}
 		}
 	}
 	if s.Type == v1.SecretTypeBasicAuth {
-		_, user := s.Data[v1.BasicAuthUsernameKey]
-		_, password := s.Data[v1.BasicAuthPasswordKey]
-		if !user && !password {
-			errs = append(errs, field.Required(data.Key(v1.BasicAuthUsernameKey), "a Secret of type "+string(s.Type)+" needs a username or a password"))
+		_, hasUsername := s.Data[v1.BasicAuthUsernameKey]
+		_, hasPassword := s.Data[v1.BasicAuthPasswordKey]
+		if !hasUsername && !hasPassword {
+			errs = append(errs, field.Required(dataPath.Key(v1.BasicAuthUsernameKey), "a Secret of type "+string(s.Type)+" needs a username or a password"))
 		}
 	}
 	return errs

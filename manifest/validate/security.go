@@ -33,18 +33,18 @@ func validatePodSecurity(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 
-// validateUserNamespace refuses namespaces of the node together with a user namespace.
+// validateUserNamespace refuses other namespaces of the node if the pod has its own user namespace.
 func validateUserNamespace(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !manifest.HasUserNamespace(spec) {
 		return nil
 	}
-	for _, host := range []struct {
-		field string
-		on    bool
+	for _, hostNamespace := range []struct {
+		field  string
+		isUsed bool
 	}{{"hostNetwork", spec.HostNetwork}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC}} {
-		if host.on {
-			errs = append(errs, field.Forbidden(path.Child(host.field), "cannot be true if hostUsers is false"))
+		if hostNamespace.isUsed {
+			errs = append(errs, field.Forbidden(path.Child(hostNamespace.field), "cannot be true if hostUsers is false"))
 		}
 	}
 	return errs
@@ -89,14 +89,14 @@ func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
 	if p == nil {
 		return nil
 	}
-	local := p.Type == v1.SeccompProfileTypeLocalhost
+	isLocal := p.Type == v1.SeccompProfileTypeLocalhost
 	errs := validateOneOf(path.Child("type"), p.Type, v1.SeccompProfileTypeRuntimeDefault, v1.SeccompProfileTypeUnconfined, v1.SeccompProfileTypeLocalhost)
 	switch {
-	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
+	case isLocal && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
 		errs = append(errs, field.Required(path.Child("localhostProfile"), "type Localhost requires a profile"))
-	case !local && p.LocalhostProfile != nil:
+	case !isLocal && p.LocalhostProfile != nil:
 		errs = append(errs, field.Forbidden(path.Child("localhostProfile"), "may be set for type Localhost only"))
-	case local:
+	case isLocal:
 		errs = append(errs, validateRelativePath(*p.LocalhostProfile, path.Child("localhostProfile"))...)
 	}
 	return errs

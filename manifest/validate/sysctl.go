@@ -38,7 +38,7 @@ func IsSysctlPattern(pattern string) bool {
 
 func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	set := map[string]bool{}
+	usedNames := map[string]bool{}
 	for i, s := range spec.SecurityContext.Sysctls {
 		at := path.Index(i).Child("name")
 		name := sysctl.NormalizeName(s.Name)
@@ -48,19 +48,19 @@ func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(at, ""))
 		case !IsSysctlName(s.Name):
 			errs = append(errs, field.Invalid(at, s.Name, "is not the name of a sysctl, such as net.ipv4.tcp_syncookies"))
-		case set[name]:
+		case usedNames[name]:
 			errs = append(errs, field.Duplicate(at, s.Name))
 		case cause != "":
 			errs = append(errs, field.Invalid(at, s.Name, fmt.Sprintf("would change the node, because %s", cause)))
 		}
-		set[name] = true
+		usedNames[name] = true
 	}
 	return errs
 }
 
 // hostNamespaceCause returns why a pod uses the host's network or IPC namespace for a sysctl; "" if it
-// does not. As in the API server, sysctls in other namespaces of the host are valid, and the node
-// rejects them.
+// does not. It ignores other namespaces, because the API server accepts their sysctls; the node
+// rejects the pod later.
 func hostNamespaceCause(name string, spec *v1.PodSpec) string {
 	ns, _, _ := sysctl.GetNamespace(name)
 	if ns != sysctl.NetNamespace && ns != sysctl.IPCNamespace {

@@ -32,7 +32,8 @@ func TrustBundleMeta(b *certificates.ClusterTrustBundle) field.ErrorList {
 }
 
 // checkTrustBundleName returns messages about an invalid name of a ClusterTrustBundle. If the bundle
-// has a signer, its name begins with the name of the signer, with colons instead of slashes.
+// has a signer, the name of the bundle must begin with the name of the signer. Colons replace the
+// slashes of the signer's name.
 func checkTrustBundleName(name, signer string) []string {
 	if signer == "" {
 		if strings.Contains(name, ":") {
@@ -41,11 +42,11 @@ func checkTrustBundleName(name, signer string) []string {
 		return validation.IsDNS1123Subdomain(name)
 	}
 	prefix := strings.ReplaceAll(signer, "/", ":") + ":"
-	rest, found := strings.CutPrefix(name, prefix)
+	suffix, found := strings.CutPrefix(name, prefix)
 	if !found {
 		return []string{fmt.Sprintf("must begin with %q, because the bundle belongs to this signer", wording.Clip(prefix, 80))}
 	}
-	return validation.IsDNS1123Subdomain(rest)
+	return validation.IsDNS1123Subdomain(suffix)
 }
 
 // signerInName returns the name of the signer that the name of a ClusterTrustBundle contains, or "".

@@ -13,11 +13,11 @@ import (
 )
 
 func volumesByName(volumes []v1.Volume) map[string]*v1.Volume {
-	named := map[string]*v1.Volume{}
+	byName := map[string]*v1.Volume{}
 	for i := range volumes {
-		named[volumes[i].Name] = &volumes[i]
+		byName[volumes[i].Name] = &volumes[i]
 	}
-	return named
+	return byName
 }
 
 func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
@@ -60,7 +60,7 @@ const maxInterfaceName = 64
 func validateDisk(v *v1.Volume, at *field.Path) field.ErrorList {
 	switch {
 	case v.ISCSI != nil:
-		_, errs := disk.NewISCSI(disk.Persistent(v.ISCSI), at.Child("iscsi"))
+		_, errs := disk.NewISCSI(disk.PersistentSource(v.ISCSI), at.Child("iscsi"))
 		if v.ISCSI.InitiatorName != nil && len(v.Name+":"+v.ISCSI.TargetPortal) > maxInterfaceName { // the kubelet creates an interface with this name
 			errs = append(errs, field.Invalid(at.Child("name"), v.Name, fmt.Sprintf("with initiatorName, the name and the targetPortal together must have at most %d characters", maxInterfaceName-1)))
 		}

@@ -6,15 +6,15 @@ import "strings"
 // equally similar, FindClosest returns the first. It returns "" if in every candidate more than
 // three letters, or more than a third of the letters, differ. Case is ignored.
 func FindClosest(word string, candidates []string) string {
-	best, bestDistance := "", 4
+	closest, closestDistance := "", 4
 	word = strings.ToLower(word)
 	for _, candidate := range candidates {
-		d := editDistance(word, strings.ToLower(candidate), bestDistance)
-		if d < bestDistance && 3*d <= max(len(candidate), 3) {
-			best, bestDistance = candidate, d
+		d := editDistance(word, strings.ToLower(candidate), closestDistance)
+		if d < closestDistance && 3*d <= max(len(candidate), 3) {
+			closest, closestDistance = candidate, d
 		}
 	}
-	return best
+	return closest
 }
 
 // editDistance returns the number of insertions, deletions, replacements and transpositions of

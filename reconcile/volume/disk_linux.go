@@ -57,7 +57,7 @@ type diskSource struct {
 
 func inlineSource(v *v1.Volume) diskSource {
 	if s := v.ISCSI; s != nil {
-		return diskSource{iscsi: parameters.Persistent(s), readOnly: s.ReadOnly}
+		return diskSource{iscsi: parameters.PersistentSource(s), readOnly: s.ReadOnly}
 	}
 	return diskSource{fc: v.FC, readOnly: v.FC.ReadOnly}
 }
