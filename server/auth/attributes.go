@@ -85,19 +85,19 @@ type ProxyAuthorizer struct {
 
 // Allows implements Authorizer.
 func (p ProxyAuthorizer) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
-	secrets := a.readsSecrets()
-	if secrets && u.Forwarded {
+	readsSecrets := a.readsSecrets()
+	if readsSecrets && u.IsForwarded {
 		return false, nil
 	}
-	checked, ok := a.kubeletAttributes(p.Node)
+	checkedAttributes, ok := a.kubeletAttributes(p.Node)
 	if !ok {
-		checked = a.proxyAttributes(p.Node)
+		checkedAttributes = a.proxyAttributes(p.Node)
 	}
-	allowed, err := p.Authorizer.Allows(ctx, u, checked)
-	if err != nil || !allowed {
+	isAllowed, err := p.Authorizer.Allows(ctx, u, checkedAttributes)
+	if err != nil || !isAllowed {
 		return false, err
 	}
-	return !secrets || p.MayReadSecret(ctx, u, a.Namespace, a.Name), nil
+	return !readsSecrets || p.MayReadSecret(ctx, u, a.Namespace, a.Name), nil
 }
 
 // MayReadSecret reports whether u may read the data of a Secret that comes from the node's own
@@ -113,7 +113,7 @@ func (p ProxyAuthorizer) MayReadSecret(ctx context.Context, u User, namespace, n
 		{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}},
 		{Verb: "get", Resource: "secrets", Namespace: namespace, Name: name, Subresources: []string{""}},
 	} {
-		if allowed, err := p.Authorizer.Allows(ctx, u, a); err == nil && allowed {
+		if isAllowed, err := p.Authorizer.Allows(ctx, u, a); err == nil && isAllowed {
 			return true
 		}
 	}
@@ -140,7 +140,7 @@ func (a Attributes) proxyAttributes(node string) Attributes {
 // several paths of that API, the result allows only what Guard allows for each of these paths. ok
 // is false for all other attributes. If a.Name is empty, the result contains the name in the
 // parameter node, because a Guard serves no other node.
-func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
+func (a Attributes) kubeletAttributes(node string) (result Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}

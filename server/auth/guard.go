@@ -37,7 +37,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if user.Name != anonymousUser {
 		server.MarkAuthenticated(r)
 	}
-	user.Forwarded = g.InCluster && server.IsForwarded(r)
+	user.IsForwarded = g.InCluster && server.IsForwarded(r)
 	user, err := g.impersonatedUser(r.Context(), user, r.Header)
 	if err != nil {
 		replyError(w, r, server.HTTPStatus(err), err.Error())
@@ -46,18 +46,18 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := RequestAttributes(r, g.Node)
 	if g.InCluster && request.IsAPI(r.URL.Path) {
 		a = a.proxyAttributes(g.Node)
-		if a.needsRoot() && user.Forwarded {
+		if a.needsRoot() && user.IsForwarded {
 			// Reject the request, because the user is the API server, which forwards the request,
 			// and the original client is unknown.
 			replyError(w, r, http.StatusForbidden, forbiddenMessage(user, a, true))
 			return
 		}
 	}
-	switch allowed, err := g.Authorizer.Allows(r.Context(), user, a); {
+	switch isAllowed, err := g.Authorizer.Allows(r.Context(), user, a); {
 	case err != nil:
 		replyError(w, r, http.StatusInternalServerError, undecidedMessage(user, a))
 		return
-	case !allowed:
+	case !isAllowed:
 		replyError(w, r, http.StatusForbidden, forbiddenMessage(user, a, request.IsAPI(r.URL.Path)))
 		return
 	}
@@ -81,16 +81,16 @@ func undecidedMessage(u User, a Attributes) string {
 	return fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=%s, subresource=%s)", u.Name, a.Verb, a.Resource, strings.Join(a.Subresources, ","))
 }
 
-// forbiddenMessage returns the message for a request that is not allowed. If kube is set, it is the
-// message of the API server, and otherwise the message of the kubelet.
-func forbiddenMessage(u User, a Attributes, kube bool) string {
+// forbiddenMessage returns the message for a request that is not allowed. If isKubernetesAPI is set,
+// it is the message of the API server, and otherwise the message of the kubelet.
+func forbiddenMessage(u User, a Attributes, isKubernetesAPI bool) string {
 	switch {
-	case !kube:
+	case !isKubernetesAPI:
 		return fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", u.Name, a.Verb, a.Subresources)
 	case a.Resource == "":
 		return fmt.Sprintf("forbidden: User %q cannot %s path %q", u.Name, a.Verb, a.Path)
 	}
-	resource, name, where := a.Resource, "", "at the cluster scope"
+	resource, name, scope := a.Resource, "", "at the cluster scope"
 	if a.Subresources[0] != "" {
 		resource += "/" + a.Subresources[0]
 	}
@@ -98,9 +98,9 @@ func forbiddenMessage(u User, a Attributes, kube bool) string {
 		name = fmt.Sprintf(" %q", a.Name)
 	}
 	if a.Namespace != "" {
-		where = fmt.Sprintf("in the namespace %q", a.Namespace)
+		scope = fmt.Sprintf("in the namespace %q", a.Namespace)
 	}
-	return fmt.Sprintf("%s%s is forbidden: User %q cannot %s resource %q in API group %q %s", a.Resource, name, u.Name, a.Verb, resource, a.Group, where)
+	return fmt.Sprintf("%s%s is forbidden: User %q cannot %s resource %q in API group %q %s", a.Resource, name, u.Name, a.Verb, resource, a.Group, scope)
 }
 
 // userKey is the context key of the User.

@@ -28,25 +28,25 @@ func (g *Guard) impersonatedUser(ctx context.Context, u User, h http.Header) (Us
 		return u, err
 	}
 	for _, a := range impersonationAttributes(name, groups) {
-		switch allowed, err := g.Authorizer.Allows(ctx, u, a); {
+		switch isAllowed, err := g.Authorizer.Allows(ctx, u, a); {
 		case err != nil:
 			return User{}, &server.Error{Status: http.StatusInternalServerError, Message: undecidedMessage(u, a)}
-		case !allowed:
+		case !isAllowed:
 			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbiddenMessage(u, a, true)}
 		}
 	}
-	return User{Name: name, Groups: withImplicitGroups(name, groups), Forwarded: u.Forwarded}, nil
+	return User{Name: name, Groups: withImplicitGroups(name, groups), IsForwarded: u.IsForwarded}, nil
 }
 
 // parseImpersonation returns the user name and the groups in the impersonation headers.
 // The name is empty if there are no such headers.
 func parseImpersonation(h http.Header) (name string, groups []string, err error) {
-	bad := func(message string) (string, []string, error) {
+	newBadRequest := func(message string) (string, []string, error) {
 		return "", nil, &server.Error{Status: http.StatusBadRequest, Message: message}
 	}
 	for header := range h {
 		if strings.HasPrefix(header, impersonateHeaderPrefix) && header != userHeader && header != groupHeader {
-			return bad(header + ": unsupported header; podd supports impersonation of a user name and groups only")
+			return newBadRequest(header + ": unsupported header; podd supports impersonation of a user name and groups only")
 		}
 	}
 	users, groups := h.Values(userHeader), h.Values(groupHeader)
@@ -54,7 +54,7 @@ func parseImpersonation(h http.Header) (name string, groups []string, err error)
 	case len(users) == 0 && len(groups) == 0:
 		return "", nil, nil
 	case len(users) != 1 || users[0] == "":
-		return bad("impersonation needs exactly one user name, in the header " + userHeader)
+		return newBadRequest("impersonation needs exactly one user name, in the header " + userHeader)
 	}
 	return users[0], groups, nil
 }
@@ -62,21 +62,21 @@ func parseImpersonation(h http.Header) (name string, groups []string, err error)
 // impersonationAttributes returns the requests that a client must be allowed to make in order to
 // impersonate a user with this name and these groups.
 func impersonationAttributes(name string, groups []string) []Attributes {
-	all := []Attributes{{Verb: impersonateVerb, Resource: "users", Name: name, Subresources: []string{""}}}
-	if namespace, account, is := parseServiceAccount(name); is {
-		all[0].Resource, all[0].Namespace, all[0].Name = "serviceaccounts", namespace, account
+	attributes := []Attributes{{Verb: impersonateVerb, Resource: "users", Name: name, Subresources: []string{""}}}
+	if namespace, account, isServiceAccount := parseServiceAccount(name); isServiceAccount {
+		attributes[0].Resource, attributes[0].Namespace, attributes[0].Name = "serviceaccounts", namespace, account
 	}
 	for _, group := range groups {
-		all = append(all, Attributes{Verb: impersonateVerb, Resource: "groups", Name: group, Subresources: []string{""}})
+		attributes = append(attributes, Attributes{Verb: impersonateVerb, Resource: "groups", Name: group, Subresources: []string{""}})
 	}
-	return all
+	return attributes
 }
 
 // withImplicitGroups adds the groups that the API server adds to every
 // authenticated user, to service accounts and to system:anonymous.
 func withImplicitGroups(name string, groups []string) []string {
 	groups = slices.Clone(groups)
-	if namespace, _, is := parseServiceAccount(name); is && len(groups) == 0 {
+	if namespace, _, isServiceAccount := parseServiceAccount(name); isServiceAccount && len(groups) == 0 {
 		groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}
 	}
 	switch hasGroup := slices.Contains(groups, unauthenticatedGroup); {
@@ -93,10 +93,10 @@ func withImplicitGroups(name string, groups []string) []string {
 // parseServiceAccount returns the namespace and the name of the service account. Otherwise ok is
 // false.
 func parseServiceAccount(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	namespaceAndName, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	if !ok {
 		return "", "", false
 	}
-	namespace, name, ok = strings.Cut(rest, ":")
+	namespace, name, ok = strings.Cut(namespaceAndName, ":")
 	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
 }

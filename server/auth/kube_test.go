@@ -380,7 +380,7 @@ func TestProxied_Rules(t *testing.T) {
 		"impersonate":                     boundToBob(t, `{apiGroups: [""], resources: [users], verbs: [impersonate]}`),
 	} {
 		for _, forwarded := range []bool{false, true} {
-			p, bob := ProxyAuthorizer{WriteAuthorizer{inner}, "n1"}, User{Name: "bob", Groups: []string{authenticatedGroup}, Forwarded: forwarded}
+			p, bob := ProxyAuthorizer{WriteAuthorizer{inner}, "n1"}, User{Name: "bob", Groups: []string{authenticatedGroup}, IsForwarded: forwarded}
 			rules, err := p.Rules(bob, "a")
 			if err != nil {
 				t.Fatal(err)

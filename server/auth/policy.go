@@ -70,8 +70,8 @@ func (p Policy) Allows(_ context.Context, u User, a Attributes) (bool, error) {
 	if u.isRoot() {
 		return true, nil
 	}
-	for _, all := range [][]grant{defaultGrants, p.grants} {
-		if slices.ContainsFunc(all, func(g grant) bool { return g.appliesTo(u) && g.covers(a) }) {
+	for _, grants := range [][]grant{defaultGrants, p.grants} {
+		if slices.ContainsFunc(grants, func(g grant) bool { return g.appliesTo(u) && g.covers(a) }) {
 			return true, nil
 		}
 	}
@@ -114,8 +114,8 @@ func (g *grant) covers(a Attributes) bool {
 // matchesPrefix reports whether pattern is a non-resource URL that ends with * and path
 // begins with the text before the *. A * elsewhere is not a wildcard.
 func matchesPrefix(pattern, path string) bool {
-	prefix, open := strings.CutSuffix(pattern, "*")
-	return open && strings.HasPrefix(path, prefix)
+	prefix, hasWildcard := strings.CutSuffix(pattern, "*")
+	return hasWildcard && strings.HasPrefix(path, prefix)
 }
 
 // coversResource reports whether the resources of a rule include the subresource sub of a resource.

@@ -17,17 +17,17 @@ import (
 // and RoleBinding of rbac.authorization.k8s.io/v1. It returns an error for an unknown
 // field, for any other kind, and for a binding to a role that is not in the text.
 func ParsePolicy(text []byte) (Policy, error) {
-	read := policyFile{roles: map[roleKey][]rbac.PolicyRule{}}
+	file := policyFile{roles: map[roleKey][]rbac.PolicyRule{}}
 	documents := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for n := 1; ; n++ {
 		doc, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return read.newPolicy()
+			return file.newPolicy()
 		}
 		if err != nil {
 			return Policy{}, err
 		}
-		if err := read.addDocument(doc); err != nil {
+		if err := file.addDocument(doc); err != nil {
 			return Policy{}, fmt.Errorf("document %d: %w", n, err)
 		}
 	}
@@ -101,7 +101,7 @@ func (f *policyFile) addRole(doc []byte) error {
 }
 
 func (f *policyFile) add(key roleKey, rules []rbac.PolicyRule) error {
-	if _, twice := f.roles[key]; twice {
+	if _, isDuplicate := f.roles[key]; isDuplicate {
 		return fmt.Errorf("%s %q is defined twice; remove one", key.kind, key.name)
 	}
 	f.roles[key] = rules
@@ -133,8 +133,8 @@ func (f *policyFile) newPolicy() (Policy, error) {
 }
 
 // subjectNames returns the names of the users, including service accounts, and of the groups.
-func subjectNames(all []rbac.Subject) (users, groups []string, err error) {
-	for _, s := range all {
+func subjectNames(subjects []rbac.Subject) (users, groups []string, err error) {
+	for _, s := range subjects {
 		switch s.Kind {
 		case rbac.UserKind:
 			users = append(users, s.Name)

@@ -25,78 +25,78 @@ func (p ProxyAuthorizer) Rules(u User, namespace string) ([]rbac.PolicyRule, err
 	if u.mayWrite() {
 		return rules, err
 	}
-	allNamespaceRules, errAllNamespaces := p.Authorizer.Rules(u, "")
-	showSecrets := p.rulesShowSecrets(u, namespace, rules, allNamespaceRules)
-	var proxied []rbac.PolicyRule
+	allNamespaceRules, allNamespacesErr := p.Authorizer.Rules(u, "")
+	showsSecrets := p.rulesShowSecrets(u, namespace, rules, allNamespaceRules)
+	var proxyRules []rbac.PolicyRule
 	for _, rule := range withoutWrites(p.proxyRule(allNamespaceRules)) {
-		if showSecrets {
-			proxied = append(proxied, rule)
+		if showsSecrets {
+			proxyRules = append(proxyRules, rule)
 		} else {
-			proxied = append(proxied, withoutSecrets(&rule)...)
+			proxyRules = append(proxyRules, withoutSecrets(&rule)...)
 		}
 	}
-	all := append(unproxiedRules(rules), p.kubeletRules(allNamespaceRules)...)
-	return append(all, completeRules(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errAllNamespaces)
+	result := append(unproxiedRules(rules), p.kubeletRules(allNamespaceRules)...)
+	return append(result, completeRules(proxyRules, &rbac.PolicyRule{})...), cmp.Or(err, allNamespacesErr)
 }
 
 // unproxiedRules returns rules for the requests that Guard authorizes with their own
 // attributes: impersonation and paths that are not resources.
 func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
-	var all []rbac.PolicyRule
+	var result []rbac.PolicyRule
 	for i := range rules {
-		own := rules[i]
-		if containsOrWildcard(own.Verbs, impersonateVerb) {
-			own.Verbs = []string{impersonateVerb}
+		rule := rules[i]
+		if containsOrWildcard(rule.Verbs, impersonateVerb) {
+			rule.Verbs = []string{impersonateVerb}
 		} else {
-			own.Verbs = nil
+			rule.Verbs = nil
 		}
-		all = append(all, completeRules([]rbac.PolicyRule{own}, &rules[i])...)
+		result = append(result, completeRules([]rbac.PolicyRule{rule}, &rules[i])...)
 	}
-	return all
+	return result
 }
 
 // kubeletRules returns rules for the subresources of nodes that correspond to paths of the kubelet's
-// API, such as nodes/metrics for /metrics. A verb is included if rules, which are rules of the user,
-// permit the access that Guard requires for these paths.
+// API, such as nodes/metrics for /metrics. The parameter rules contains the user's rules. A returned
+// rule includes a verb if the user's rules permit the access that Guard requires for these paths.
 func (p ProxyAuthorizer) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
-	var all []rbac.PolicyRule
+	var result []rbac.PolicyRule
 	for _, path := range pathSubresources {
 		rule := rbac.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/" + path.subresource}}
 		for _, verb := range []string{"get", "create"} {
 			a := Attributes{Verb: verb, Resource: "nodes", Subresources: []string{path.subresource}}
-			if checked, _ := a.kubeletAttributes(p.Node); anyCovers(rules, checked) {
+			if attributes, _ := a.kubeletAttributes(p.Node); anyCovers(rules, attributes) {
 				rule.Verbs = append(rule.Verbs, verb)
 			}
 		}
-		isListed := slices.ContainsFunc(all, func(r rbac.PolicyRule) bool { return r.Resources[0] == rule.Resources[0] })
+		isListed := slices.ContainsFunc(result, func(r rbac.PolicyRule) bool { return r.Resources[0] == rule.Resources[0] })
 		if len(rule.Verbs) > 0 && !isListed {
-			all = append(all, rule)
+			result = append(result, rule)
 		}
 	}
-	return all
+	return result
 }
 
 // proxyRule returns a rule for proxiedResources. The rule has the verbs that the given rules allow
 // for the subresource proxy of the node. If they allow get, the rule has all readVerbs.
 func (p ProxyAuthorizer) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
-	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: slices.Clone(proxiedResources)}
+	rule := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: slices.Clone(proxiedResources)}
 	for _, verb := range append([]string{"get"}, writeVerbs...) {
 		switch {
 		case !anyCovers(rules, Attributes{Verb: verb, Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}):
 		case verb == "get":
-			proxied.Verbs = append(proxied.Verbs, readVerbs...)
+			rule.Verbs = append(rule.Verbs, readVerbs...)
 		default:
-			proxied.Verbs = append(proxied.Verbs, verb)
+			rule.Verbs = append(rule.Verbs, verb)
 		}
 	}
-	return proxied
+	return rule
 }
 
 // rulesShowSecrets reports whether u may read the data of all Secrets of a namespace, under the
 // conditions of MayReadSecret. The parameter rules contains the user's rules in the namespace, and
 // allNamespaceRules contains the user's rules that apply to all namespaces.
 func (p ProxyAuthorizer) rulesShowSecrets(u User, namespace string, rules, allNamespaceRules []rbac.PolicyRule) bool {
-	return !u.Forwarded && (u.isRoot() ||
+	return !u.IsForwarded && (u.isRoot() ||
 		anyCovers(allNamespaceRules, Attributes{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}) ||
 		anyCovers(rules, Attributes{Verb: "get", Resource: "secrets", Namespace: namespace, Subresources: []string{""}}))
 }
@@ -117,15 +117,15 @@ func (a *Attributes) readsSecrets() bool {
 // withoutSecrets returns rules that allow everything that r allows except the reading of
 // Secrets. The resources of r must not contain a wildcard.
 func withoutSecrets(r *rbac.PolicyRule) []rbac.PolicyRule {
-	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
-	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(readVerbs, v) }
-	secrets := func(resource string) bool { return resource == "secrets" }
-	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, secrets) {
+	isCoreGroup := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
+	isReadVerb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(readVerbs, v) }
+	isSecrets := func(resource string) bool { return resource == "secrets" }
+	if !slices.ContainsFunc(r.APIGroups, isCoreGroup) || !slices.ContainsFunc(r.Verbs, isReadVerb) || !slices.ContainsFunc(r.Resources, isSecrets) {
 		return []rbac.PolicyRule{*r}
 	}
-	elsewhere, otherActions, rest := *r, *r, *r
-	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
-	otherActions.Verbs = removeMatching(r.Verbs, rbac.VerbAll, verb, append([]string{impersonateVerb}, writeVerbs...))
-	rest.Resources = slices.DeleteFunc(slices.Clone(r.Resources), secrets)
-	return completeRules([]rbac.PolicyRule{elsewhere, otherActions, rest}, r)
+	otherGroups, otherVerbs, otherResources := *r, *r, *r
+	otherGroups.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), isCoreGroup)
+	otherVerbs.Verbs = removeMatching(r.Verbs, rbac.VerbAll, isReadVerb, append([]string{impersonateVerb}, writeVerbs...))
+	otherResources.Resources = slices.DeleteFunc(slices.Clone(r.Resources), isSecrets)
+	return completeRules([]rbac.PolicyRule{otherGroups, otherVerbs, otherResources}, r)
 }

@@ -21,16 +21,16 @@ type Tokens map[[sha256.Size]byte]User
 //
 // Errors contain the line number and never a token.
 func ParseTokens(text []byte) (Tokens, error) {
-	all := Tokens{}
+	tokens := Tokens{}
 	lines := csv.NewReader(bytes.NewReader(text))
 	lines.FieldsPerRecord, lines.Comment, lines.TrimLeadingSpace = -1, '#', true
 	for {
 		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			return tokens, nil
 		}
-		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
-			return nil, fmt.Errorf("line %d: invalid CSV: %w", bad.Line, bad.Err)
+		if parseErr := (*csv.ParseError)(nil); errors.As(err, &parseErr) {
+			return nil, fmt.Errorf("line %d: invalid CSV: %w", parseErr.Line, parseErr.Err)
 		}
 		if err != nil {
 			return nil, err
@@ -40,24 +40,24 @@ func ParseTokens(text []byte) (Tokens, error) {
 			return nil, fmt.Errorf(`line %d: must be token,user,uid and optionally "group,group"`, line)
 		}
 		digest := sha256.Sum256([]byte(fields[0]))
-		if _, twice := all[digest]; twice {
+		if _, isDuplicate := tokens[digest]; isDuplicate {
 			return nil, fmt.Errorf("line %d: duplicate token", line)
 		}
-		all[digest] = User{Name: fields[1], Groups: append(parseGroups(fields[3:]), authenticatedGroup)}
+		tokens[digest] = User{Name: fields[1], Groups: append(parseGroups(fields[3:]), authenticatedGroup)}
 	}
 }
 
 // parseGroups returns the group names in fields, each of which may contain several names.
 func parseGroups(fields []string) []string {
-	var all []string
+	var groups []string
 	for _, field := range fields {
 		for g := range strings.SplitSeq(field, ",") {
 			if g = strings.TrimSpace(g); g != "" {
-				all = append(all, g)
+				groups = append(groups, g)
 			}
 		}
 	}
-	return all
+	return groups
 }
 
 // user returns the user of a token. ok is false if the token is unknown or "".

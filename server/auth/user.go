@@ -20,10 +20,10 @@ type User struct {
 	// Extra must not be modified.
 	UID   string
 	Extra map[string][]string
-	// Forwarded is set if a cluster's API server forwards the request of another client, whose
-	// permissions are unknown. A forwarded User may not make the requests that WriteAuthorizer
+	// IsForwarded reports whether a cluster's API server forwards the request of another client, whose
+	// permissions are unknown. A User with IsForwarded may not make the requests that WriteAuthorizer
 	// reserves for root, and may not read the data of Secrets.
-	Forwarded bool
+	IsForwarded bool
 }
 
 // Kubernetes' well-known users and groups.
@@ -59,11 +59,11 @@ type Authenticator struct {
 }
 
 // authenticate returns the user of r. ok is false if r cannot be authenticated. A request
-// with an invalid credential is never anonymous. As in a kubelet, a bearer token is not a credential
-// if nothing authenticates tokens.
+// with an invalid credential is never anonymous. If neither Tokens nor ReviewToken is set, a bearer
+// token is not a credential, as in a kubelet.
 func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
-	certificate := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
-	if certificate {
+	hasCertificate := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+	if hasCertificate {
 		if u, ok := a.certificateUser(r.TLS.PeerCertificates); ok {
 			return u, true
 		}
@@ -81,7 +81,7 @@ func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 		}
 	}
 	checksTokens := a.Tokens != nil || a.ReviewToken != nil
-	if a.AllowsAnonymous && !certificate && !(hasHeader && checksTokens) {
+	if a.AllowsAnonymous && !hasCertificate && !(hasHeader && checksTokens) {
 		return User{Name: anonymousUser, Groups: []string{unauthenticatedGroup}}, true
 	}
 	return User{}, false
@@ -101,23 +101,23 @@ func (a *Authenticator) certificateUser(chain []*x509.Certificate) (u User, ok b
 // caches the result only if chain contains one certificate, because otherwise the result also
 // depends on the intermediate certificates.
 func (a *Authenticator) verify(chain []*x509.Certificate, roots *x509.CertPool, at time.Time) bool {
-	alone := len(chain) == 1
-	if alone && a.verifications.contains(chain[0], roots, at) {
+	isSingle := len(chain) == 1
+	if isSingle && a.verifications.contains(chain[0], roots, at) {
 		return true
 	}
 	intermediates := x509.NewCertPool()
 	for _, c := range chain[1:] {
 		intermediates.AddCert(c)
 	}
-	all, err := chain[0].Verify(x509.VerifyOptions{
+	chains, err := chain[0].Verify(x509.VerifyOptions{
 		Roots: roots, Intermediates: intermediates, CurrentTime: at,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return false
 	}
-	if alone {
-		a.verifications.add(all[0], roots)
+	if isSingle {
+		a.verifications.add(chains[0], roots)
 	}
 	return true
 }

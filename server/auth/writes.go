@@ -43,7 +43,7 @@ func (w WriteAuthorizer) Allows(ctx context.Context, u User, a Attributes) (bool
 func (u *User) isRoot() bool { return slices.Contains(u.Groups, MastersGroup) }
 
 // mayWrite reports whether the user may make the requests that WriteAuthorizer reserves.
-func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
+func (u *User) mayWrite() bool { return u.isRoot() && !u.IsForwarded }
 
 // needsRoot reports whether the attributes include a request that WriteAuthorizer reserves. A
 // wildcard includes every verb or resource, and an empty name includes every object.

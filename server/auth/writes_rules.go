@@ -23,67 +23,67 @@ func (w WriteAuthorizer) Rules(u User, namespace string) ([]rbac.PolicyRule, err
 	if u.mayWrite() {
 		return rules, err
 	}
-	var all []rbac.PolicyRule
+	var result []rbac.PolicyRule
 	for i := range rules {
 		for _, rule := range withoutWrites(&rules[i]) {
-			all = append(all, withoutRoot(&rule)...)
+			result = append(result, withoutRoot(&rule)...)
 		}
 	}
-	return all, err
+	return result, err
 }
 
 // withoutRoot returns rules that allow everything that r allows except the impersonation
 // of system:masters.
 func withoutRoot(r *rbac.PolicyRule) []rbac.PolicyRule {
-	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
-	verb := func(v string) bool { return v == rbac.VerbAll || v == impersonateVerb }
-	groups := func(resource string) bool { return resource == rbac.ResourceAll || resource == "groups" }
-	root := func(name string) bool { return name == MastersGroup }
-	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, groups) ||
-		len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, root) {
+	isCoreGroup := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
+	isImpersonateVerb := func(v string) bool { return v == rbac.VerbAll || v == impersonateVerb }
+	isGroupsResource := func(resource string) bool { return resource == rbac.ResourceAll || resource == "groups" }
+	isMastersGroup := func(name string) bool { return name == MastersGroup }
+	if !slices.ContainsFunc(r.APIGroups, isCoreGroup) || !slices.ContainsFunc(r.Verbs, isImpersonateVerb) || !slices.ContainsFunc(r.Resources, isGroupsResource) ||
+		len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, isMastersGroup) {
 		return []rbac.PolicyRule{*r}
 	}
-	elsewhere, otherActions, users, named := *r, *r, *r, *r
-	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
-	otherActions.Verbs = removeMatching(r.Verbs, rbac.VerbAll, verb, append([]string{"get", "list", "watch"}, writeVerbs...))
-	users.Verbs = []string{impersonateVerb}
-	users.Resources = removeMatching(r.Resources, rbac.ResourceAll, groups, []string{"users", "serviceaccounts"})
-	named.Verbs = users.Verbs
-	named.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), root)
-	all := []rbac.PolicyRule{elsewhere, otherActions, users}
-	if len(named.ResourceNames) > 0 {
-		all = append(all, named)
+	otherGroups, otherVerbs, userRule, groupRule := *r, *r, *r, *r
+	otherGroups.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), isCoreGroup)
+	otherVerbs.Verbs = removeMatching(r.Verbs, rbac.VerbAll, isImpersonateVerb, append([]string{"get", "list", "watch"}, writeVerbs...))
+	userRule.Verbs = []string{impersonateVerb}
+	userRule.Resources = removeMatching(r.Resources, rbac.ResourceAll, isGroupsResource, []string{"users", "serviceaccounts"})
+	groupRule.Verbs = userRule.Verbs
+	groupRule.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), isMastersGroup)
+	parts := []rbac.PolicyRule{otherGroups, otherVerbs, userRule}
+	if len(groupRule.ResourceNames) > 0 {
+		parts = append(parts, groupRule)
 	}
-	return completeRules(all, r)
+	return completeRules(parts, r)
 }
 
 // withoutWrites returns rules that allow everything that r allows except writes.
 func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
-	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(writeVerbs, v) }
-	if !slices.ContainsFunc(r.APIGroups, isWritableGroup) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, isWritable) {
+	isWriteVerb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(writeVerbs, v) }
+	if !slices.ContainsFunc(r.APIGroups, isWritableGroup) || !slices.ContainsFunc(r.Verbs, isWriteVerb) || !slices.ContainsFunc(r.Resources, isWritable) {
 		return []rbac.PolicyRule{*r}
 	}
-	elsewhere, read, rest := *r, *r, *r
-	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), isWritableGroup)
-	read.Verbs = removeMatching(r.Verbs, rbac.VerbAll, verb, nonWriteVerbs)
-	rest.Resources = removeMatching(r.Resources, rbac.ResourceAll, isWritable, nonWritableSubresources)
-	return completeRules([]rbac.PolicyRule{elsewhere, read, rest}, r)
+	otherGroups, otherVerbs, otherResources := *r, *r, *r
+	otherGroups.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), isWritableGroup)
+	otherVerbs.Verbs = removeMatching(r.Verbs, rbac.VerbAll, isWriteVerb, nonWriteVerbs)
+	otherResources.Resources = removeMatching(r.Resources, rbac.ResourceAll, isWritable, nonWritableSubresources)
+	return completeRules([]rbac.PolicyRule{otherGroups, otherVerbs, otherResources}, r)
 }
 
-// completeRules returns the rules in the list parts that have at least one API group, verb and
-// resource. If r has non-resource URLs, the result also contains a rule for them.
+// completeRules returns those elements of parts that have at least one API group, verb and resource.
+// If r has non-resource URLs, the result also contains a rule for these URLs.
 func completeRules(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
-	var all []rbac.PolicyRule
+	var rules []rbac.PolicyRule
 	for _, rule := range parts {
 		rule.NonResourceURLs = nil
 		if len(rule.APIGroups) > 0 && len(rule.Verbs) > 0 && len(rule.Resources) > 0 {
-			all = append(all, rule)
+			rules = append(rules, rule)
 		}
 	}
 	if len(r.NonResourceURLs) > 0 {
-		all = append(all, rbac.PolicyRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
+		rules = append(rules, rbac.PolicyRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
 	}
-	return all
+	return rules
 }
 
 // isWritable reports whether a resource of a rule, such as "pods/resize" or "*", includes a
@@ -94,11 +94,11 @@ func isWritable(resource string) bool {
 }
 
 // removeMatching returns a copy of list without the elements for which the function remove returns
-// true. If list contains the wildcard, the result also contains all elements of rest.
-func removeMatching(list []string, wildcard string, remove func(string) bool, rest []string) []string {
-	out := slices.DeleteFunc(slices.Clone(list), remove)
+// true. If list contains the wildcard, the result also contains all elements of remaining.
+func removeMatching(list []string, wildcard string, remove func(string) bool, remaining []string) []string {
+	result := slices.DeleteFunc(slices.Clone(list), remove)
 	if slices.Contains(list, wildcard) {
-		out = append(out, rest...)
+		result = append(result, remaining...)
 	}
-	return out
+	return result
 }

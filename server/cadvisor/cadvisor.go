@@ -22,8 +22,8 @@
 // have no effect. In a summary, the percentiles of a minute, an hour and a day are not present, as in
 // cAdvisor before the first minute has passed.
 //
-// Without a parameter that selects kinds of events, there are none, as in cAdvisor. podd reads events
-// when they are requested:
+// A request without a parameter that selects kinds of events returns no events, as in cAdvisor. podd
+// reads events when they are requested:
 //
 //	oom_events        the cgroups that have reached their limit, from the log of the kernel
 //	oom_kill_events   the processes that the kernel has killed for this, from the same log
@@ -48,8 +48,9 @@ import (
 	"podd/server"
 )
 
-// Meter measures the parts of the node that only this API shows. As for server.Meter, the methods may be
-// called concurrently, and a result is measured when a method is called.
+// Meter measures the node. It adds the measurements that only this API shows to those of
+// server.Meter. The methods may be called concurrently, and a result is measured when a method is
+// called.
 type Meter interface {
 	server.Meter
 	// CPURates returns the CPU usage of cgroups in nanoseconds per second, by the name of the cgroup. It
@@ -73,8 +74,8 @@ func Handler(m Meter) http.Handler {
 		if r.ContentLength != 0 {
 			w.Header().Set("Connection", "close") // because the body is not read
 		}
-		version, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/"), "/")
-		kind, cgroup, _ := strings.Cut(rest, "/")
+		version, kindAndCgroup, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/"), "/")
+		kind, cgroup, _ := strings.Cut(kindAndCgroup, "/")
 		switch query := findQuery(version, kind); {
 		case version == "":
 			io.WriteString(w, "Supported API versions: v1.3,v2.1\n")
@@ -184,37 +185,38 @@ func queryDocker(_ context.Context, _ Meter, r request) (any, error) {
 // queryVersion1 returns the cgroups of the request in version 1.3 of the API. Without an error, there
 // is at least one.
 func queryVersion1(ctx context.Context, m Meter, r request) ([]*model.ContainerInfo, error) {
-	all, err := m.Containers(ctx)
+	cgroups, err := m.Containers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := r.choose(all)
+	selected, err := r.selectCgroups(cgroups)
 	if err != nil {
 		return nil, err
 	}
-	children, result := childrenByParent(all), make([]*model.ContainerInfo, 0, len(chosen))
-	for _, c := range chosen {
+	children, result := childrenByParent(cgroups), make([]*model.ContainerInfo, 0, len(selected))
+	for _, c := range selected {
 		result = append(result, withChildren(c, children))
 	}
 	return result, nil
 }
 
-// choose returns the cgroup of the request and, if the request is recursive, all cgroups below it,
-// sorted by name. It returns an error with status 404 if there is no such cgroup.
-func (r request) choose(all map[string]*model.ContainerInfo) ([]*model.ContainerInfo, error) {
-	if all[r.cgroup] == nil {
+// selectCgroups returns the cgroup of the request and, if the request is recursive, all cgroups below
+// it, sorted by name. It returns an error with status 404 if cgroups does not contain the cgroup of
+// the request.
+func (r request) selectCgroups(cgroups map[string]*model.ContainerInfo) ([]*model.ContainerInfo, error) {
+	if cgroups[r.cgroup] == nil {
 		return nil, server.NewNotFoundError("unknown container " + r.cgroup)
 	}
 	if !r.isRecursive {
-		return []*model.ContainerInfo{all[r.cgroup]}, nil
+		return []*model.ContainerInfo{cgroups[r.cgroup]}, nil
 	}
-	var chosen []*model.ContainerInfo
-	for _, name := range sortedNames(all) {
+	var selected []*model.ContainerInfo
+	for _, name := range sortedNames(cgroups) {
 		if r.cgroup == "/" || name == r.cgroup || strings.HasPrefix(name, r.cgroup+"/") {
-			chosen = append(chosen, all[name])
+			selected = append(selected, cgroups[name])
 		}
 	}
-	return chosen, nil
+	return selected, nil
 }
 
 // withChildren returns a copy of c with the references to its children.
@@ -226,11 +228,11 @@ func withChildren(c *model.ContainerInfo, children map[string][]model.ContainerR
 
 // childrenByParent returns the references to the children of each cgroup, sorted by name. The parent
 // of a cgroup is the nearest measured cgroup above it.
-func childrenByParent(all map[string]*model.ContainerInfo) map[string][]model.ContainerReference {
+func childrenByParent(cgroups map[string]*model.ContainerInfo) map[string][]model.ContainerReference {
 	children := map[string][]model.ContainerReference{}
-	for _, name := range sortedNames(all) {
+	for _, name := range sortedNames(cgroups) {
 		for parent := name; parent != "/" && parent != "."; {
-			if parent = path.Dir(parent); all[parent] != nil {
+			if parent = path.Dir(parent); cgroups[parent] != nil {
 				children[parent] = append(children[parent], model.ContainerReference{Name: name})
 				break
 			}
@@ -239,9 +241,9 @@ func childrenByParent(all map[string]*model.ContainerInfo) map[string][]model.Co
 	return children
 }
 
-func sortedNames(all map[string]*model.ContainerInfo) []string {
-	names := make([]string, 0, len(all))
-	for name := range all {
+func sortedNames(cgroups map[string]*model.ContainerInfo) []string {
+	names := make([]string, 0, len(cgroups))
+	for name := range cgroups {
 		names = append(names, name)
 	}
 	slices.Sort(names)

@@ -31,22 +31,22 @@ func queryEvents(ctx context.Context, m Meter, r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []model.Event
+	var events []model.Event
 	if f.kinds[model.EventContainerCreation] {
 		cgroups, err := m.Containers(ctx)
 		if err != nil {
 			return nil, err
 		}
-		all = creationEvents(cgroups)
+		events = creationEvents(cgroups)
 	}
 	if f.kinds[model.EventOom] || f.kinds[model.EventOomKill] {
-		oom, err := m.OOMEvents()
+		oomEvents, err := m.OOMEvents()
 		if err != nil {
 			return nil, &server.Error{Status: http.StatusInternalServerError, Message: err.Error()}
 		}
-		all = append(all, oom...)
+		events = append(events, oomEvents...)
 	}
-	return f.choose(all), nil
+	return f.filter(events), nil
 }
 
 // newEventFilter returns the filter of a request, or an error with status 400 if podd does not serve
@@ -54,11 +54,11 @@ func queryEvents(ctx context.Context, m Meter, r request) (any, error) {
 func newEventFilter(r request) (*eventFilter, error) {
 	p := parameterReader{request: r}
 	f := &eventFilter{cgroup: r.cgroup, isRecursive: p.readBool("subcontainers"), max: maxEvents}
-	all := p.readBool("all_events")
+	selectsAll := p.readBool("all_events")
 	f.kinds = map[model.EventType]bool{
-		model.EventOom:               p.readBool("oom_events") || all,
-		model.EventOomKill:           p.readBool("oom_kill_events") || all,
-		model.EventContainerCreation: p.readBool("creation_events") || all,
+		model.EventOom:               p.readBool("oom_events") || selectsAll,
+		model.EventOomKill:           p.readBool("oom_kill_events") || selectsAll,
+		model.EventContainerCreation: p.readBool("creation_events") || selectsAll,
 	}
 	f.start, f.end = p.readTime("start_time"), p.readTime("end_time")
 	if text := r.parameters.Get("max_events"); text != "" {
@@ -96,34 +96,34 @@ func (p *parameterReader) readBool(name string) bool {
 // readTime returns the zero time if the parameter is missing.
 func (p *parameterReader) readTime(name string) time.Time {
 	text := p.parameters.Get(name)
-	at, err := time.Parse(time.RFC3339, text)
+	t, err := time.Parse(time.RFC3339, text)
 	p.require(err == nil || text == "", "%s must be a time such as 2006-01-02T15:04:05Z, not %q", name, text)
-	return at
+	return t
 }
 
 // creationEvents returns the events of the creation of cgroups.
-func creationEvents(cgroups map[string]*model.ContainerInfo) (all []model.Event) {
+func creationEvents(cgroups map[string]*model.ContainerInfo) (events []model.Event) {
 	for _, name := range sortedNames(cgroups) {
-		if at := cgroups[name].Spec.CreationTime; !at.IsZero() {
-			all = append(all, model.Event{ContainerName: name, Timestamp: at, EventType: model.EventContainerCreation})
+		if creationTime := cgroups[name].Spec.CreationTime; !creationTime.IsZero() {
+			events = append(events, model.Event{ContainerName: name, Timestamp: creationTime, EventType: model.EventContainerCreation})
 		}
 	}
-	return all
+	return events
 }
 
-// choose returns the events that the filter selects, the oldest first.
-func (f *eventFilter) choose(all []model.Event) []*model.Event {
-	chosen := []*model.Event{}
-	for i := range all {
-		if f.selects(&all[i]) {
-			chosen = append(chosen, &all[i])
+// filter returns the events that the filter selects, the oldest first.
+func (f *eventFilter) filter(events []model.Event) []*model.Event {
+	selected := []*model.Event{}
+	for i := range events {
+		if f.selects(&events[i]) {
+			selected = append(selected, &events[i])
 		}
 	}
-	order.Stable(chosen, func(a, b *model.Event) int { return a.Timestamp.Compare(b.Timestamp) })
-	if f.max > 0 && len(chosen) > f.max {
-		chosen = chosen[len(chosen)-f.max:]
+	order.Stable(selected, func(a, b *model.Event) int { return a.Timestamp.Compare(b.Timestamp) })
+	if f.max > 0 && len(selected) > f.max {
+		selected = selected[len(selected)-f.max:]
 	}
-	return chosen
+	return selected
 }
 
 func (f *eventFilter) selects(e *model.Event) bool {

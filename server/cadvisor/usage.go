@@ -20,11 +20,11 @@ func querySummary(ctx context.Context, m Meter, r request) (any, error) {
 	}
 	summaries := map[string]model.DerivedStats{}
 	err = eachCgroup(ctx, m, r, func(c *model.ContainerInfo) {
-		rate, isKnown := rates[c.Name]
+		rate, hasRate := rates[c.Name]
 		for _, s := range c.Stats {
-			if isKnown && s.Memory != nil {
-				latest := model.InstantUsage{Cpu: rate / 1e6, Memory: s.Memory.WorkingSet}
-				summaries[c.Name] = model.DerivedStats{Timestamp: s.Timestamp, LatestUsage: latest}
+			if hasRate && s.Memory != nil {
+				usage := model.InstantUsage{Cpu: rate / 1e6, Memory: s.Memory.WorkingSet}
+				summaries[c.Name] = model.DerivedStats{Timestamp: s.Timestamp, LatestUsage: usage}
 			}
 		}
 	})
@@ -36,36 +36,36 @@ func querySummary(ctx context.Context, m Meter, r request) (any, error) {
 
 func queryStorage(_ context.Context, m Meter, r request) (any, error) {
 	uuid, label := r.parameters.Get("uuid"), r.parameters.Get("label")
-	all, err := m.Filesystems(uuid)
+	filesystems, err := m.Filesystems(uuid)
 	switch {
 	case err != nil:
 		return nil, err
-	case uuid != "" && len(all) == 0:
+	case uuid != "" && len(filesystems) == 0:
 		return nil, server.NewNotFoundError("unknown file system with UUID " + uuid)
 	case uuid != "":
-		return all[0], nil // not a list, as in cAdvisor
+		return filesystems[0], nil // not a list, as in cAdvisor
 	case label == "":
-		return all, nil
+		return filesystems, nil
 	}
-	var labeled []*model.FsInfo
-	for i := range all {
-		if slices.Contains(all[i].Labels, label) {
-			labeled = append(labeled, &all[i])
+	var selected []*model.FsInfo
+	for i := range filesystems {
+		if slices.Contains(filesystems[i].Labels, label) {
+			selected = append(selected, &filesystems[i])
 		}
 	}
-	if len(labeled) == 0 {
+	if len(selected) == 0 {
 		return nil, server.NewNotFoundError("unknown file system label " + label + "; podd labels only the file system at / (label=root)")
 	}
-	return labeled, nil
+	return selected, nil
 }
 
 func queryProcesses(ctx context.Context, m Meter, r request) (any, error) {
-	all, err := m.Containers(ctx)
+	cgroups, err := m.Containers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.isRecursive = false
-	if _, err := r.choose(all); err != nil {
+	if _, err := r.selectCgroups(cgroups); err != nil {
 		return nil, err
 	}
 	processes, err := m.Processes(ctx, r.cgroup)

@@ -103,12 +103,12 @@ func queryStats(ctx context.Context, m Meter, r request) (any, error) {
 
 // eachCgroup calls f for each cgroup of the request.
 func eachCgroup(ctx context.Context, m Meter, r request, f func(*model.ContainerInfo)) error {
-	all, err := m.Containers(ctx)
+	cgroups, err := m.Containers(ctx)
 	if err != nil {
 		return err
 	}
-	chosen, err := r.choose(all)
-	for _, c := range chosen {
+	selected, err := r.selectCgroups(cgroups)
+	for _, c := range selected {
 		f(c)
 	}
 	return err

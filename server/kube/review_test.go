@@ -29,7 +29,7 @@ func TestReview_Forwarded(t *testing.T) {
 	}
 	for _, forwarded := range []bool{false, true} {
 		user := auth.RootUser()
-		user.Forwarded = forwarded
+		user.IsForwarded = forwarded
 		for spec, open := range map[string]bool{
 			`{"verb":"list","resource":"pods"}`:                                  true,
 			`{"verb":"create","resource":"pods","namespace":"a"}`:                false,
