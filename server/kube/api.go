@@ -8,9 +8,9 @@
 //	/apis/authorization.k8s.io/…             access reviews: review.go
 //	/apis/metrics.k8s.io/v1beta1             resource usage, if it is measured
 //
-// The package does not authorize requests; package auth does. Access reviews return the decision of
-// the Authorizer about the user in the context. There is one exception: if MayReadSecret returns
-// false for a user, this package removes the data of Secrets from the response.
+// Package auth authorizes the requests. This package authorizes only the reading of Secrets: if
+// MayReadSecret returns false for a user, it removes the data of Secrets from the response. Access
+// reviews return the decision of the Authorizer about the user in the context.
 //
 // The objects come from manifests. A request that writes an object edits its manifest. Package
 // write edits manifests and rejects requests that are not supported.
@@ -85,7 +85,7 @@ func (a *API) Handler() http.Handler {
 	if a.Now == nil {
 		a.Now = time.Now
 	}
-	a.resources = resource.Definitions(resource.Options{ServesMetrics: a.Meter != nil, Writable: a.Manifests != nil})
+	a.resources = resource.Definitions(resource.Options{ServesMetrics: a.Meter != nil, IsWritable: a.Manifests != nil})
 	a.readHandler = read.New(read.Options{State: a.State, Events: a.Events, Meter: a.Meter, MayReadSecret: a.MayReadSecret, Now: a.Now})
 	a.openAPI = openapi.New(a.KubernetesVersion+VersionSuffix, toOpenAPI(a.resources))
 	a.writeHandler = write.New(write.Options{

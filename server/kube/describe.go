@@ -24,19 +24,19 @@ var subresourceOptions = map[string]any{
 
 // writableResources returns the resources that can be written.
 func (a *API) writableResources() []openapi.Resource {
-	var all []*resource.Definition
+	var definitions []*resource.Definition
 	for _, r := range a.resources {
 		if r.IsInManifests() {
-			all = append(all, r)
+			definitions = append(definitions, r)
 		}
 	}
-	return toOpenAPI(all)
+	return toOpenAPI(definitions)
 }
 
 // toOpenAPI returns the descriptions of resources for OpenAPI.
-func toOpenAPI(all []*resource.Definition) []openapi.Resource {
-	var out []openapi.Resource
-	for _, r := range all {
+func toOpenAPI(definitions []*resource.Definition) []openapi.Resource {
+	var resources []openapi.Resource
+	for _, r := range definitions {
 		if r.NewObject == nil || r.Measure != nil { // omit reviews and metrics, for which kubectl explain is not useful
 			continue
 		}
@@ -51,7 +51,7 @@ func toOpenAPI(all []*resource.Definition) []openapi.Resource {
 			}
 			d.Subresources = append(d.Subresources, sub)
 		}
-		out = append(out, d)
+		resources = append(resources, d)
 	}
-	return out
+	return resources
 }

@@ -23,12 +23,12 @@ func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: "the server does not allow this method on the requested resource"})
 		return
 	}
-	as, err := request.Negotiate(r, discoveryRepresentations(path)...)
+	representation, err := request.Negotiate(r, discoveryRepresentations(path)...)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
 	}
-	if as == request.AsDiscovery {
+	if representation == request.AsDiscovery {
 		w.Header().Set("Vary", "Accept")
 		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		w.Write(resource.Encode(a.aggregatedDiscovery(path == "/api")))
@@ -74,9 +74,9 @@ func (a *API) discoveryResponse(path, host string) any {
 	for _, g := range a.groups() {
 		switch path {
 		case "/apis/" + g.name:
-			one := g.apiGroup()
-			one.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-			return one
+			apiGroup := g.apiGroup()
+			apiGroup.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+			return apiGroup
 		case "/apis/" + g.name + "/" + g.version:
 			return a.resourceList(g.name, g.version)
 		}
@@ -89,13 +89,13 @@ type group struct{ name, version string }
 
 // groups returns the groups other than the core group, in the order of discovery.
 func (a *API) groups() []group {
-	var all []group
+	var groups []group
 	for _, r := range a.resources {
-		if g := (group{r.Group, r.Version}); g.name != "" && !slices.Contains(all, g) {
-			all = append(all, g)
+		if g := (group{r.Group, r.Version}); g.name != "" && !slices.Contains(groups, g) {
+			groups = append(groups, g)
 		}
 	}
-	return all
+	return groups
 }
 
 func (g group) apiGroup() metav1.APIGroup {
@@ -122,13 +122,13 @@ func (a *API) resourceList(name, version string) metav1.APIResourceList {
 
 // aggregatedDiscovery returns the aggregated discovery of the core group or of all other
 // groups.
-func (a *API) aggregatedDiscovery(core bool) discovery.APIGroupDiscoveryList {
+func (a *API) aggregatedDiscovery(isCore bool) discovery.APIGroupDiscoveryList {
 	list := discovery.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: request.AsDiscovery, APIVersion: discovery.SchemeGroupVersion.String()},
 		Items:    []discovery.APIGroupDiscovery{},
 	}
 	groups := a.groups()
-	if core {
+	if isCore {
 		groups = []group{{"", "v1"}}
 	}
 	for _, g := range groups {
@@ -144,18 +144,18 @@ func (a *API) aggregatedDiscovery(core bool) discovery.APIGroupDiscoveryList {
 }
 
 func aggregatedResource(r *resource.Definition) discovery.APIResourceDiscovery {
-	kind := func(kind string) *metav1.GroupVersionKind {
+	newKind := func(kind string) *metav1.GroupVersionKind {
 		return &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: kind}
 	}
 	d := discovery.APIResourceDiscovery{
-		Resource: r.Name, ResponseKind: kind(r.Kind), Scope: discovery.ScopeCluster, SingularResource: r.Singular,
+		Resource: r.Name, ResponseKind: newKind(r.Kind), Scope: discovery.ScopeCluster, SingularResource: r.Singular,
 		Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	if r.Namespaced {
 		d.Scope = discovery.ScopeNamespace
 	}
 	for _, s := range r.Subresources {
-		d.Subresources = append(d.Subresources, discovery.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: kind(s.Kind), Verbs: s.Verbs})
+		d.Subresources = append(d.Subresources, discovery.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: newKind(s.Kind), Verbs: s.Verbs})
 	}
 	return d
 }

@@ -52,8 +52,8 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
 		server.ReplyStatus(w, err)
 		return
 	}
-	on := func(stream string) bool { return request.BoolParameter(r.URL.Query(), stream) }
-	s := kubelet.Streams{Stdin: on("stdin"), Stdout: on("stdout"), Stderr: on("stderr"), TTY: on("tty")}
+	isEnabled := func(stream string) bool { return request.BoolParameter(r.URL.Query(), stream) }
+	s := kubelet.Streams{Stdin: isEnabled("stdin"), Stdout: isEnabled("stdout"), Stderr: isEnabled("stderr"), TTY: isEnabled("tty")}
 	if i.Subresource == "exec" {
 		kubelet.Exec(w, r, server.ReplyStatus, a.Runtime, p, name, s)
 	} else {
@@ -77,28 +77,28 @@ func (a *API) findPod(i request.Info) (*server.PodView, error) {
 // container.
 func requestedContainer(p *v1.Pod, r *http.Request) (string, error) {
 	name := r.URL.Query().Get("container")
-	all := containerNames(p)
+	names := containerNames(p)
 	switch {
 	case name == "" && len(p.Spec.Containers) == 1:
 		return p.Spec.Containers[0].Name, nil
 	case name == "":
-		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", p.Name, strings.Join(all, " ")))
-	case !slices.Contains(all, name):
-		return "", apierrors.NewBadRequest(fmt.Sprintf("container %.80s is not valid for pod %s, choose one of: [%s]", name, p.Name, strings.Join(all, " ")))
+		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", p.Name, strings.Join(names, " ")))
+	case !slices.Contains(names, name):
+		return "", apierrors.NewBadRequest(fmt.Sprintf("container %.80s is not valid for pod %s, choose one of: [%s]", name, p.Name, strings.Join(names, " ")))
 	}
 	return name, nil
 }
 
 // containerNames returns the names of all containers of a pod.
-func containerNames(p *v1.Pod) (all []string) {
+func containerNames(p *v1.Pod) (names []string) {
 	for _, c := range p.Spec.InitContainers {
-		all = append(all, c.Name)
+		names = append(names, c.Name)
 	}
 	for _, c := range p.Spec.Containers {
-		all = append(all, c.Name)
+		names = append(names, c.Name)
 	}
 	for _, c := range p.Spec.EphemeralContainers {
-		all = append(all, c.Name)
+		names = append(names, c.Name)
 	}
-	return all
+	return names
 }

@@ -31,8 +31,8 @@ type redirectPrefixer struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (b *redirectPrefixer) WriteHeader(status int) {
-	if to := b.Header().Get("Location"); strings.HasPrefix(to, "/") {
-		b.Header().Set("Location", b.prefix+to)
+	if location := b.Header().Get("Location"); strings.HasPrefix(location, "/") {
+		b.Header().Set("Location", b.prefix+location)
 	}
 	b.ResponseWriter.WriteHeader(status)
 }

@@ -70,8 +70,8 @@ func decodeReview(mediaType string, body []byte, into request.Message, res *reso
 	if err != nil {
 		return apierrors.NewBadRequest("decoding the review in the request body: " + err.Error())
 	}
-	if got := into.GetObjectKind().GroupVersionKind(); got != res.GroupVersionKind() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q, must be %q", got, res.GroupVersionKind()))
+	if kind := into.GetObjectKind().GroupVersionKind(); kind != res.GroupVersionKind() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q, must be %q", kind, res.GroupVersionKind()))
 	}
 	return nil
 }
@@ -104,8 +104,8 @@ func (a *API) selfSubjectAccessReview(ctx context.Context, q reviewRequest) (any
 	default:
 		attributes = auth.Attributes{Verb: path.Verb, Path: path.Path}
 	}
-	allowed, err := a.Authorizer.Allows(ctx, q.user, attributes)
-	r.Status = authorization.SubjectAccessReviewStatus{Allowed: allowed}
+	isAllowed, err := a.Authorizer.Allows(ctx, q.user, attributes)
+	r.Status = authorization.SubjectAccessReviewStatus{Allowed: isAllowed}
 	if err != nil {
 		r.Status.EvaluationError = err.Error()
 	}

@@ -58,44 +58,44 @@ func NewNode() *Node {
 
 // UpdateView calls edit to change a copy of the current View, and publishes the copy.
 func (n *Node) UpdateView(edit func(*server.View)) {
-	next := *n.View()
-	next.Revision++
-	edit(&next)
-	n.Publish(&next)
+	nextView := *n.View()
+	nextView.Revision++
+	edit(&nextView)
+	n.Publish(&nextView)
 }
 
 // PutPod adds or replaces a pod.
 func (n *Node) PutPod(p *v1.Pod) {
 	n.UpdateView(func(v *server.View) {
-		var all []*server.PodView
-		done := false
+		var pods []*server.PodView
+		isAdded := false
 		for _, old := range v.Pods {
-			switch at := (server.Key{Namespace: p.Namespace, Name: p.Name}).Compare(old.Key()); {
-			case at <= 0 && !done:
-				all, done = append(all, &server.PodView{Pod: p}), true
-				if at == 0 {
+			switch order := (server.Key{Namespace: p.Namespace, Name: p.Name}).Compare(old.Key()); {
+			case order <= 0 && !isAdded:
+				pods, isAdded = append(pods, &server.PodView{Pod: p}), true
+				if order == 0 {
 					continue
 				}
 			}
-			all = append(all, old)
+			pods = append(pods, old)
 		}
-		if !done {
-			all = append(all, &server.PodView{Pod: p})
+		if !isAdded {
+			pods = append(pods, &server.PodView{Pod: p})
 		}
-		v.Pods = all
+		v.Pods = pods
 	})
 }
 
 // RemovePod removes a pod.
 func (n *Node) RemovePod(name string) {
 	n.UpdateView(func(v *server.View) {
-		var all []*server.PodView
+		var pods []*server.PodView
 		for _, p := range v.Pods {
 			if p.Pod.Name != name {
-				all = append(all, p)
+				pods = append(pods, p)
 			}
 		}
-		v.Pods = all
+		v.Pods = pods
 	})
 }
 

@@ -53,18 +53,17 @@ type Change struct {
 	Subresource string
 }
 
-// Update returns the managed fields of an object after a client has replaced it. The parameter
-// updated is the new object, with defaults. If its managed fields are valid, Update starts from
-// them, so that a client can remove itself from the list. Update returns nil for an object without
-// managers.
-func (f *FieldTracker) Update(c Change, updated server.Object) ([]metav1.ManagedFieldsEntry, error) {
+// Update returns the managed fields of an object after a client has replaced the object. newObject
+// is the new object, with defaults. If its managed fields are valid, Update starts from them, so
+// that a client can remove itself from the list. Update returns nil for an object without managers.
+func (f *FieldTracker) Update(c Change, newObject server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.newManager(c)
 	if err != nil {
 		return nil, err
 	}
-	o, err := m.Update(c.liveObject(), updated.DeepCopyObject(), c.Manager)
+	o, err := m.Update(c.liveObject(), newObject.DeepCopyObject(), c.Manager)
 	if err != nil {
-		return nil, fmt.Errorf("updating the managed fields of %q: %w", updated.GetName(), err)
+		return nil, fmt.Errorf("updating the managed fields of %q: %w", newObject.GetName(), err)
 	}
 	return o.(server.Object).GetManagedFields(), nil
 }
@@ -101,7 +100,7 @@ func (c Change) liveObject() runtime.Object {
 // configurationError returns err as an API error. If err is not an API error, the configuration has
 // an unknown field or a duplicate list entry.
 func configurationError(err error) error {
-	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
+	if statusErr := apierrors.APIStatus(nil); errors.As(err, &statusErr) {
 		return err
 	}
 	return &server.Error{Status: http.StatusBadRequest, Message: err.Error()}
@@ -117,10 +116,10 @@ func (f *FieldTracker) newManager(c Change) (*managedfields.FieldManager, error)
 func ignoredFields(version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
 	filter := fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
 	if subresource == "resize" {
-		every := fieldpath.MatchAnyPathElement()
+		anyElement := fieldpath.MatchAnyPathElement()
 		filter = fieldpath.NewIncludeMatcherFilter(
-			fieldpath.MakePrefixMatcherOrDie("spec", "containers", every, "resources"),
-			fieldpath.MakePrefixMatcherOrDie("spec", "initContainers", every, "resources"),
+			fieldpath.MakePrefixMatcherOrDie("spec", "containers", anyElement, "resources"),
+			fieldpath.MakePrefixMatcherOrDie("spec", "initContainers", anyElement, "resources"),
 		)
 	}
 	return map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(version): filter}

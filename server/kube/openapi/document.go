@@ -24,17 +24,17 @@ type Components struct {
 // Describe returns the documents of resources by group version, such as "api/v1".
 // version is podd's version.
 func Describe(version string, resources []Resource) map[string]*Document {
-	byVersion := map[schema.GroupVersion]*paths{}
-	all := map[string]*Document{}
+	pathsByVersion := map[schema.GroupVersion]*paths{}
+	documents := map[string]*Document{}
 	for i := range resources {
 		gv := resources[i].Kind.GroupVersion()
-		p := byVersion[gv]
+		p := pathsByVersion[gv]
 		if p == nil {
 			p = &paths{models{}, map[string]*Path{}}
-			byVersion[gv] = p
-			all[groupVersionPath(gv)] = &Document{"3.0.0", Info{"Kubernetes", version}, p.byPath, Components{p.models}}
+			pathsByVersion[gv] = p
+			documents[groupVersionPath(gv)] = &Document{"3.0.0", Info{"Kubernetes", version}, p.byPath, Components{p.models}}
 		}
 		p.add(&resources[i])
 	}
-	return all
+	return documents
 }

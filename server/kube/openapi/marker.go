@@ -34,13 +34,13 @@ func newMergeRules(t reflect.Type, f reflect.StructField, name string) MergeRule
 }
 
 func listType(field string, m MergeRules) string {
-	own, merged := listTypes[field], strings.Contains(m.PatchStrategy, "merge")
+	typeFromTable, isMerged := listTypes[field], strings.Contains(m.PatchStrategy, "merge")
 	switch {
-	case own != "":
-		return own
-	case merged && m.PatchMergeKey != "":
+	case typeFromTable != "":
+		return typeFromTable
+	case isMerged && m.PatchMergeKey != "":
 		return "map"
-	case merged:
+	case isMerged:
 		return "set"
 	}
 	return "atomic"

@@ -106,8 +106,8 @@ func (m models) structSchema(t reflect.Type) Schema {
 		s.Type, s.Format = v.OpenAPISchemaType()[0], v.OpenAPISchemaFormat()
 		if v, ok := v.(oneOfSchema); ok {
 			s.Type = ""
-			for _, of := range v.OpenAPIV3OneOfTypes() {
-				s.OneOf = append(s.OneOf, &Schema{Type: of})
+			for _, typeName := range v.OpenAPIV3OneOfTypes() {
+				s.OneOf = append(s.OneOf, &Schema{Type: typeName})
 			}
 		}
 		return s
@@ -148,8 +148,8 @@ func (m models) addFields(s *Schema, t reflect.Type) {
 // isRequired reports whether a field is required. By default, a field is required if it is
 // never omitted when the object is encoded.
 func isRequired(field, options string) bool {
-	if must, ok := requiredOverrides[field]; ok {
-		return must
+	if isRequired, ok := requiredOverrides[field]; ok {
+		return isRequired
 	}
 	return !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
 }

@@ -146,6 +146,6 @@ func (o operations) deleteAllOperation() *Operation {
 
 // deleteBody returns the body of a delete request, which is optional.
 func (o operations) deleteBody() *Body {
-	of := o.kind.GroupVersion().WithKind("DeleteOptions")
-	return &Body{Content: jsonContent(o.models.addKind(&metav1.DeleteOptions{}, of))}
+	kind := o.kind.GroupVersion().WithKind("DeleteOptions")
+	return &Body{Content: jsonContent(o.models.addKind(&metav1.DeleteOptions{}, kind))}
 }

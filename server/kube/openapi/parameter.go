@@ -17,7 +17,7 @@ type Parameter struct {
 // queryParameters returns a parameter for every scalar field of options. A list field is a
 // parameter that may be repeated.
 func queryParameters(options any) []Parameter {
-	var all []Parameter
+	var parameters []Parameter
 	if options == nil {
 		return nil
 	}
@@ -25,30 +25,30 @@ func queryParameters(options any) []Parameter {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		of := f.Type
-		if of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-			of = of.Elem()
+		fieldType := f.Type
+		if fieldType.Kind() == reflect.Pointer || fieldType.Kind() == reflect.Slice {
+			fieldType = fieldType.Elem()
 		}
-		if s := scalarSchema(of.Kind()); name != "" && s.Type != "" {
-			all = append(all, Parameter{
+		if s := scalarSchema(fieldType.Kind()); name != "" && s.Type != "" {
+			parameters = append(parameters, Parameter{
 				Name: name, In: "query", Description: description(t, name),
 				Schema: &Schema{Type: s.Type, UniqueItems: true},
 			})
 		}
 	}
-	return all
+	return parameters
 }
 
 // pathParameters returns the parameters that all operations of a path share.
 func pathParameters(path, kind string) []Parameter {
-	var all []Parameter
+	var parameters []Parameter
 	if strings.Contains(path, "{name}") {
-		all = append(all, pathParameter("name", "name of the "+kind))
+		parameters = append(parameters, pathParameter("name", "name of the "+kind))
 	}
 	if strings.Contains(path, "{namespace}") {
-		all = append(all, pathParameter("namespace", "namespace of the "+kind))
+		parameters = append(parameters, pathParameter("namespace", "namespace of the "+kind))
 	}
-	return all
+	return parameters
 }
 
 // pathParameter returns a parameter that is part of the path. text is its description.

@@ -22,22 +22,22 @@ type paths struct {
 
 // add adds the paths of a resource.
 func (p *paths) add(r *Resource) {
-	whole := "/" + groupVersionPath(r.Kind.GroupVersion()) + "/"
-	base := whole
+	versionPath := "/" + groupVersionPath(r.Kind.GroupVersion()) + "/"
+	scopePath := versionPath
 	o := operations{models: p.models, resourceKind: r.Kind.Kind, kind: r.Kind, object: p.models.addKind(r.Object, r.Kind)}
 	if r.Namespaced {
-		o.scope, base = "Namespaced", whole+"namespaces/{namespace}/"
+		o.scope, scopePath = "Namespaced", versionPath+"namespaces/{namespace}/"
 	}
-	p.set(base+r.Plural, o.collectionPath(r))
-	p.set(base+r.Plural+"/{name}", o.objectPath(r))
+	p.set(scopePath+r.Plural, o.collectionPath(r))
+	p.set(scopePath+r.Plural+"/{name}", o.objectPath(r))
 	if r.Namespaced && r.hasVerb("list") {
-		everywhere := o
-		everywhere.scope, everywhere.suffix = "", "ForAllNamespaces"
-		p.set(whole+r.Plural, &Path{Get: everywhere.listOperation(r)})
+		allNamespaces := o
+		allNamespaces.scope, allNamespaces.suffix = "", "ForAllNamespaces"
+		p.set(versionPath+r.Plural, &Path{Get: allNamespaces.listOperation(r)})
 	}
 	for i := range r.Subresources {
 		s := &r.Subresources[i]
-		p.set(base+r.Plural+"/{name}/"+s.Name, o.subresourcePath(s))
+		p.set(scopePath+r.Plural+"/{name}/"+s.Name, o.subresourcePath(s))
 	}
 }
 
@@ -88,15 +88,15 @@ func (o operations) subresourcePath(s *Subresource) *Path {
 
 // readWritePath returns the operations that an object and its subresources have in
 // common.
-func (o operations) readWritePath(has func(verb string) bool, options any) *Path {
+func (o operations) readWritePath(hasVerb func(verb string) bool, options any) *Path {
 	p := &Path{}
-	if has("get") {
+	if hasVerb("get") {
 		p.Get = o.getOperation(options)
 	}
-	if has("update") {
+	if hasVerb("update") {
 		p.Put = o.updateOperation()
 	}
-	if has("patch") {
+	if hasVerb("patch") {
 		p.Patch = o.patchOperation()
 	}
 	return p

@@ -28,13 +28,13 @@ func New(version string, resources []Resource) *Handler {
 	return &Handler{sync.OnceValue(func() *documents { return newDocuments(Describe(version, resources)) })}
 }
 
-func newDocuments(all map[string]*Document) *documents {
+func newDocuments(byName map[string]*Document) *documents {
 	v := &documents{byName: map[string]*cachedDocument{}}
 	var index struct {
 		Paths map[string]location `json:"paths"`
 	}
 	index.Paths = map[string]location{}
-	for name, d := range all {
+	for name, d := range byName {
 		k := compressJSON(d)
 		v.byName[name] = k
 		index.Paths[name] = location{hashedURL(name, k)}
@@ -58,7 +58,7 @@ const mediaProto2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, below := strings.CutPrefix(r.URL.Path, "/openapi/v3/")
+	name, isDocument := strings.CutPrefix(r.URL.Path, "/openapi/v3/")
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
@@ -67,7 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", mediaProto2) // no body, because the protobuf encoding of an empty message has no bytes
 	case r.URL.Path == "/openapi/v3":
 		h.documents().index.serve(w, r)
-	case below && h.documents().byName[name] != nil:
+	case isDocument && h.documents().byName[name] != nil:
 		h.serveDocument(w, r, name)
 	default:
 		replyError(w, http.StatusNotFound, "no OpenAPI document "+r.URL.Path+"; /openapi/v3 lists all documents")

@@ -21,11 +21,11 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, res *resource.Defi
 		server.ReplyStatus(w, err)
 		return
 	}
-	shown, hidden := h.newSecretFilter(r, res, i).filterEntries([]*resource.Entry{e})
-	if hidden {
+	entries, isDataRemoved := h.newSecretFilter(r, res, i).filterEntries([]*resource.Entry{e})
+	if isDataRemoved {
 		w.Header().Set("Warning", hiddenWarning)
 	}
-	server.ReplyJSON(w, http.StatusOK, f.Encode(shown[0], true))
+	server.ReplyJSON(w, http.StatusOK, f.Encode(entries[0], true))
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
@@ -46,8 +46,8 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, res *resource.Def
 		server.ReplyStatus(w, err)
 		return
 	}
-	entries, hidden := h.newSecretFilter(r, res, i).filterEntries(entries)
-	if hidden {
+	entries, isDataRemoved := h.newSecretFilter(r, res, i).filterEntries(entries)
+	if isDataRemoved {
 		w.Header().Set("Warning", hiddenWarning)
 	}
 	server.ReplyJSON(w, http.StatusOK, f.EncodeList(res, entries, rev))

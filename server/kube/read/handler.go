@@ -107,25 +107,25 @@ func (h *Handler) Select(ctx context.Context, res *resource.Definition, namespac
 }
 
 // entries returns all objects of a resource, sorted by key, and the revision of the list.
-func (h *Handler) entries(ctx context.Context, res *resource.Definition) (all []*resource.Entry, rev uint64, err error) {
+func (h *Handler) entries(ctx context.Context, res *resource.Definition) (entries []*resource.Entry, rev uint64, err error) {
 	if res.Measure != nil {
 		return h.measureEntries(ctx, res)
 	}
-	entries, rev := h.store.list(res)
+	entries, rev = h.store.list(res)
 	return entries, rev, nil
 }
 
 // measureEntries measures a resource and returns its objects and a revision, which is
 // the time of the measurement.
 func (h *Handler) measureEntries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
-	used, err := h.meter.Usage(ctx)
+	usage, err := h.meter.Usage(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	rev := uint64(used.At.UnixMicro())
-	var all []*resource.Entry
-	for _, i := range res.Measure(used, h.state.View()) {
-		all = append(all, res.NewEntry(i, rev))
+	rev := uint64(usage.At.UnixMicro())
+	var entries []*resource.Entry
+	for _, i := range res.Measure(usage, h.state.View()) {
+		entries = append(entries, res.NewEntry(i, rev))
 	}
-	return all, rev, nil
+	return entries, rev, nil
 }

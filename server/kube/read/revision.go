@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// parseRevision returns the resourceVersion in a query. given is false if resourceVersion is
+// parseRevision returns the resourceVersion in a query. isGiven is false if resourceVersion is
 // missing or 0, which means any version.
-func parseRevision(q url.Values) (rev uint64, given bool, err error) {
+func parseRevision(q url.Values) (rev uint64, isGiven bool, err error) {
 	s := q.Get("resourceVersion")
 	if s == "" || s == "0" {
 		return 0, false, nil
@@ -25,8 +25,8 @@ func parseRevision(q url.Values) (rev uint64, given bool, err error) {
 
 // checkListRevision returns an error unless the current state satisfies the
 // resourceVersion parameters of a list.
-func checkListRevision(q url.Values, now uint64) error {
-	rev, given, err := parseRevision(q)
+func checkListRevision(q url.Values, currentRev uint64) error {
+	rev, isGiven, err := parseRevision(q)
 	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
 	switch {
 	case err != nil:
@@ -35,9 +35,9 @@ func checkListRevision(q url.Values, now uint64) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("resourceVersionMatch: %.40q is neither Exact nor NotOlderThan", match))
 	case match != "" && q.Get("resourceVersion") == "":
 		return apierrors.NewBadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
-	case given && rev > now:
-		return newTooNewError(rev, now)
-	case given && match == metav1.ResourceVersionMatchExact && rev != now:
+	case isGiven && rev > currentRev:
+		return newTooNewError(rev, currentRev)
+	case isGiven && match == metav1.ResourceVersionMatchExact && rev != currentRev:
 		return newExpiredError(rev)
 	}
 	return nil
@@ -51,8 +51,8 @@ func newExpiredError(rev uint64) error {
 
 // newTooNewError returns the error for a revision in the future. Clients recognize the
 // error by its cause and list again.
-func newTooNewError(rev, now uint64) error {
-	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", rev, now), 1)
+func newTooNewError(rev, currentRev uint64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", rev, currentRev), 1)
 	err.ErrStatus.Code = http.StatusGatewayTimeout
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return err

@@ -48,23 +48,24 @@ func (q *secretFilter) filterEntry(e *resource.Entry) *resource.Entry {
 	return withoutData(e)
 }
 
-// filterEntries returns the given entries without the data that the sender may not read. hidden
-// reports whether the data of any Secret was removed. The entries must be sorted by namespace.
-func (q *secretFilter) filterEntries(entries []*resource.Entry) (shown []*resource.Entry, hidden bool) {
+// filterEntries returns the given entries without the data that the sender may not read.
+// isDataRemoved reports whether the data of any Secret was removed. The entries must be sorted by
+// namespace.
+func (q *secretFilter) filterEntries(entries []*resource.Entry) (filtered []*resource.Entry, isDataRemoved bool) {
 	if q == nil {
 		return entries, false
 	}
-	shown = slices.Clone(entries)
+	filtered = slices.Clone(entries)
 	mayRead := false
 	for n, e := range entries {
 		if n == 0 || entries[n-1].Key.Namespace != e.Key.Namespace {
 			mayRead = q.mayRead(e.Key.Namespace)
 		}
 		if !mayRead {
-			shown[n], hidden = withoutData(e), true
+			filtered[n], isDataRemoved = withoutData(e), true
 		}
 	}
-	return shown, hidden
+	return filtered, isDataRemoved
 }
 
 // withoutData returns a Secret without its values, and without the annotation of kubectl apply,
@@ -72,14 +73,14 @@ func (q *secretFilter) filterEntries(entries []*resource.Entry) (shown []*resour
 func withoutData(e *resource.Entry) *resource.Entry {
 	s := *e.Object.(*v1.Secret)
 	s.Data, s.StringData = nil, nil
-	if _, repeats := s.Annotations[v1.LastAppliedConfigAnnotation]; repeats {
-		kept := map[string]string{}
+	if _, repeatsValues := s.Annotations[v1.LastAppliedConfigAnnotation]; repeatsValues {
+		annotations := map[string]string{}
 		for name, value := range s.Annotations {
 			if name != v1.LastAppliedConfigAnnotation {
-				kept[name] = value
+				annotations[name] = value
 			}
 		}
-		s.Annotations = kept
+		s.Annotations = annotations
 	}
 	return e.WithObject(&s)
 }

@@ -34,9 +34,9 @@ func parseSelection(res *resource.Definition, namespace string, q url.Values) (s
 	if s.fields, err = fields.ParseSelector(q.Get("fieldSelector")); err != nil {
 		return s, apierrors.NewBadRequest("fieldSelector: " + err.Error())
 	}
-	supported := res.Fields(res.NewObject())
+	supportedFields := res.Fields(res.NewObject())
 	for _, r := range s.fields.Requirements() {
-		if !supported.Has(r.Field) {
+		if !supportedFields.Has(r.Field) {
 			return s, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %.80s", r.Field))
 		}
 	}

@@ -38,7 +38,7 @@ type store struct {
 // resourceState is the state of a resource in a store. Its slices are shared with readers. Code may
 // append to a slice or replace a slice, but must not overwrite elements.
 type resourceState struct {
-	initialized      bool
+	isInitialized    bool
 	view             *server.View      // View from which items were taken
 	changed          <-chan struct{}   // closed when the state is outdated
 	items            []resource.Item   // items of the objects in entries, in the same order
@@ -69,14 +69,14 @@ func (s *store) list(r *resource.Definition) (entries []*resource.Entry, rev uin
 }
 
 // changesAfter returns the changes with a revision greater than rev, the newest revision, and a
-// channel that is closed when there may be more changes. retained is false if changes after rev are
-// no longer retained or rev is in the future.
-func (s *store) changesAfter(r *resource.Definition, rev uint64) (changes []change, newest uint64, more <-chan struct{}, retained bool) {
+// channel that is closed when there may be more changes. isRetained is false if changes after rev
+// are no longer retained or rev is in the future.
+func (s *store) changesAfter(r *resource.Definition, rev uint64) (changes []change, newest uint64, changed <-chan struct{}, isRetained bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.updateStateLocked(r)
-	first := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].newEntry.Rev > rev })
-	return t.changes[first:], s.rev, t.changed, t.retainedAfterRev <= rev && rev <= s.rev
+	firstNewer := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].newEntry.Rev > rev })
+	return t.changes[firstNewer:], s.rev, t.changed, t.retainedAfterRev <= rev && rev <= s.rev
 }
 
 // updateStateLocked updates the state of a resource and returns it.
@@ -90,7 +90,7 @@ func (s *store) updateStateLocked(r *resource.Definition) *resourceState {
 		select {
 		case <-t.changed:
 		default:
-			if t.initialized {
+			if t.isInitialized {
 				return t
 			}
 		}
@@ -109,12 +109,12 @@ func (s *store) updateStateLocked(r *resource.Definition) *resourceState {
 }
 
 func eventItems(events []*v1.Event) []resource.Item {
-	all := make([]resource.Item, 0, len(events))
+	items := make([]resource.Item, 0, len(events))
 	for _, e := range events {
-		all = append(all, resource.Item{Key: server.Key{Namespace: e.Namespace, Name: e.Name}, Object: e})
+		items = append(items, resource.Item{Key: server.Key{Namespace: e.Namespace, Name: e.Name}, Object: e})
 	}
-	order.Slice(all, func(a, b resource.Item) int { return a.Key.Compare(b.Key) })
-	return all
+	order.Slice(items, func(a, b resource.Item) int { return a.Key.Compare(b.Key) })
+	return items
 }
 
 // updateLocked replaces the items of t with the given items, which must be sorted by key, and
@@ -122,26 +122,26 @@ func eventItems(events []*v1.Event) []resource.Item {
 // state.
 func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []resource.Item) {
 	entries := make([]*resource.Entry, 0, len(items))
-	old, oldItems := t.entries, t.items
+	oldEntries, oldItems := t.entries, t.items
 	for _, i := range items {
-		for len(old) > 0 && old[0].Key.Compare(i.Key) < 0 {
-			s.recordRemovalLocked(r, t, old[0])
-			old, oldItems = old[1:], oldItems[1:]
+		for len(oldEntries) > 0 && oldEntries[0].Key.Compare(i.Key) < 0 {
+			s.recordRemovalLocked(r, t, oldEntries[0])
+			oldEntries, oldItems = oldEntries[1:], oldItems[1:]
 		}
 		var oldEntry *resource.Entry
 		var oldItem resource.Item
-		if len(old) > 0 && old[0].Key == i.Key {
-			oldEntry, oldItem = old[0], oldItems[0]
-			old, oldItems = old[1:], oldItems[1:]
+		if len(oldEntries) > 0 && oldEntries[0].Key == i.Key {
+			oldEntry, oldItem = oldEntries[0], oldItems[0]
+			oldEntries, oldItems = oldEntries[1:], oldItems[1:]
 		}
 		entries = append(entries, s.updateEntryLocked(r, t, oldEntry, oldItem, i))
 	}
-	for _, e := range old {
+	for _, e := range oldEntries {
 		s.recordRemovalLocked(r, t, e)
 	}
 	t.entries, t.items = entries, items
-	if !t.initialized {
-		t.initialized, t.retainedAfterRev = true, s.rev
+	if !t.isInitialized {
+		t.isInitialized, t.retainedAfterRev = true, s.rev
 	}
 	t.trim()
 }
@@ -192,7 +192,7 @@ func (s *store) recordRemovalLocked(r *resource.Definition, t *resourceState, e 
 // record retains a change. Before the state is initialized, it ignores changes, because they only
 // add the initial objects.
 func (t *resourceState) record(c change) {
-	if !t.initialized {
+	if !t.isInitialized {
 		return
 	}
 	c.bytes = len(c.newEntry.JSON())
@@ -202,17 +202,17 @@ func (t *resourceState) record(c change) {
 	t.changes, t.bytes = append(t.changes, c), t.bytes+c.bytes
 }
 
-// trim drops the older half of the changes if the store retains too many.
+// trim drops about the older half of the changes if the store retains too many changes.
 func (t *resourceState) trim() {
 	if len(t.changes) <= 2*maxChanges && t.bytes <= maxChangeBytes {
 		return
 	}
-	rest := t.changes
-	for len(rest) > maxChanges || t.bytes > maxChangeBytes/2 && len(rest) > minChanges {
-		t.retainedAfterRev, t.bytes = rest[0].newEntry.Rev, t.bytes-rest[0].bytes
-		rest = rest[1:]
+	changes := t.changes
+	for len(changes) > maxChanges || t.bytes > maxChangeBytes/2 && len(changes) > minChanges {
+		t.retainedAfterRev, t.bytes = changes[0].newEntry.Rev, t.bytes-changes[0].bytes
+		changes = changes[1:]
 	}
-	t.changes = slices.Clone(rest) // Clone lets the garbage collector free the dropped changes
+	t.changes = slices.Clone(changes) // Clone lets the garbage collector free the dropped changes
 }
 
 // noEvents is an EventSource without events.

@@ -32,11 +32,11 @@ type watcher struct {
 	secretFilter *secretFilter
 	selection    selection
 	encoder      resource.Encoder
-	// headersSent is set after the column definitions of a table were sent.
-	headersSent bool
-	w           http.ResponseWriter
-	err         error  // error of the last write; nothing is written after an error
-	rev         uint64 // revision up to which changes were sent
+	// areHeadersSent is set after the column definitions of a table were sent.
+	areHeadersSent bool
+	w              http.ResponseWriter
+	err            error  // error of the last write; nothing is written after an error
+	rev            uint64 // revision up to which changes were sent
 }
 
 // watchOptions are the parameters of a watch.
@@ -78,7 +78,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, res *resource.De
 }
 
 func readWatchOptions(q url.Values) (o watchOptions, err error) {
-	rev, given, err := parseRevision(q)
+	rev, isGiven, err := parseRevision(q)
 	if err != nil {
 		return o, err
 	}
@@ -95,7 +95,7 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 		if match != "" {
 			return o, apierrors.NewBadRequest("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
 		}
-		o.sendInitial = !given // by default, the existing objects are sent first
+		o.sendInitial = !isGiven // by default, the existing objects are sent first
 		return o, nil
 	}
 	if match != metav1.ResourceVersionMatchNotOlderThan {
@@ -111,13 +111,13 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 
 // checkRevision returns an error unless all changes since a revision are retained.
 func (s *store) checkRevision(r *resource.Definition, rev uint64) error {
-	_, now, _, retained := s.changesAfter(r, rev)
+	_, currentRev, _, isRetained := s.changesAfter(r, rev)
 	switch {
 	case rev == 0: // the watch may begin at any revision
 		return nil
-	case rev > now:
-		return newTooNewError(rev, now)
-	case !retained:
+	case rev > currentRev:
+		return newTooNewError(rev, currentRev)
+	case !isRetained:
 		return newExpiredError(rev)
 	}
 	return nil
@@ -135,15 +135,15 @@ func (w *watcher) run(ctx context.Context, o watchOptions) {
 	bookmark := time.NewTicker(bookmarkInterval)
 	defer bookmark.Stop()
 	for {
-		changes, now, more, retained := w.store.changesAfter(w.res, w.rev)
-		if !retained {
+		changes, currentRev, changed, isRetained := w.store.changesAfter(w.res, w.rev)
+		if !isRetained {
 			w.add(watch.Error, resource.Encode(server.KubeStatus(newExpiredError(w.rev))))
 			return
 		}
 		for _, c := range changes {
 			w.addChange(c)
 		}
-		w.rev = now
+		w.rev = currentRev
 		if w.flush() != nil {
 			return
 		}
@@ -154,7 +154,7 @@ func (w *watcher) run(ctx context.Context, o watchOptions) {
 				w.addBookmark(false)
 			}
 			return
-		case <-more:
+		case <-changed:
 			w.extendDeadline()
 		case <-bookmark.C:
 			w.extendDeadline()
@@ -182,23 +182,23 @@ func (w *watcher) addInitial(o watchOptions) {
 // addChange sends a change. The type of the event depends on whether the selection matches
 // the object before and after the change.
 func (w *watcher) addChange(c change) {
-	was := c.oldEntry != nil && w.selection.matches(c.oldEntry.Object)
-	is := c.kind != watch.Deleted && w.selection.matches(c.newEntry.Object)
+	matchedBefore := c.oldEntry != nil && w.selection.matches(c.oldEntry.Object)
+	matchesAfter := c.kind != watch.Deleted && w.selection.matches(c.newEntry.Object)
 	switch {
-	case is && was:
+	case matchesAfter && matchedBefore:
 		w.addObject(watch.Modified, c.newEntry)
-	case is:
+	case matchesAfter:
 		w.addObject(watch.Added, c.newEntry)
-	case was && c.kind == watch.Deleted:
+	case matchedBefore && c.kind == watch.Deleted:
 		w.addObject(watch.Deleted, c.newEntry)
-	case was:
+	case matchedBefore:
 		w.addObject(watch.Deleted, withRevision(w.res, c.oldEntry, c.newEntry.Rev))
 	}
 }
 
 func (w *watcher) addObject(kind watch.EventType, e *resource.Entry) {
-	w.add(kind, w.encoder.Encode(w.secretFilter.filterEntry(e), !w.headersSent))
-	w.headersSent = true
+	w.add(kind, w.encoder.Encode(w.secretFilter.filterEntry(e), !w.areHeadersSent))
+	w.areHeadersSent = true
 }
 
 func (w *watcher) add(kind watch.EventType, object []byte) {
@@ -209,11 +209,11 @@ func (w *watcher) add(kind watch.EventType, object []byte) {
 	}
 }
 
-// addBookmark sends the revision up to which all changes were sent. If end is set, it
-// also marks the end of the initial objects.
-func (w *watcher) addBookmark(end bool) {
+// addBookmark sends the revision up to which all changes were sent. If isEndOfInitial is set, the
+// bookmark also marks the end of the initial objects.
+func (w *watcher) addBookmark(isEndOfInitial bool) {
 	meta := metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(w.rev, 10)}
-	if end {
+	if isEndOfInitial {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	body := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: w.res.Kind, APIVersion: w.res.GroupVersionKind().GroupVersion().String()}, ObjectMeta: meta}

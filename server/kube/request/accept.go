@@ -42,35 +42,35 @@ func negotiate(accept string, offered ...string) (representation string, err err
 	if strings.TrimSpace(accept) == "" {
 		return "", nil
 	}
-	best, quality := "", 0.0
+	bestRepresentation, quality := "", 0.0
 	for clause := range strings.SplitSeq(accept, ",") {
-		as, q, ok := parseClause(clause, offered)
+		representation, q, ok := parseClause(clause, offered)
 		if ok && q > quality {
-			best, quality = as, q
+			bestRepresentation, quality = representation, q
 		}
 	}
 	if quality == 0 {
 		return "", errNotAcceptable
 	}
-	return best, nil
+	return bestRepresentation, nil
 }
 
 // parseClause parses a clause of an Accept header. ok reports whether its
 // representation is available.
-func parseClause(clause string, offered []string) (as string, q float64, ok bool) {
+func parseClause(clause string, offered []string) (representation string, q float64, ok bool) {
 	kind, p, err := mime.ParseMediaType(clause)
 	if err != nil || !slices.Contains([]string{"application/json", "application/*", "*/*"}, kind) {
 		return "", 0, false
 	}
 	q = 1
-	if s, given := p["q"]; given {
+	if s, hasQuality := p["q"]; hasQuality {
 		if q, err = strconv.ParseFloat(s, 64); err != nil {
 			return "", 0, false
 		}
 	}
-	as = p["as"]
-	if as == "" {
+	representation = p["as"]
+	if representation == "" {
 		return "", q, true
 	}
-	return as, q, slices.Contains(offered, as) && p["g"]+"/"+p["v"] == versions[as]
+	return representation, q, slices.Contains(offered, representation) && p["g"]+"/"+p["v"] == versions[representation]
 }

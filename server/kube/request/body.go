@@ -21,12 +21,12 @@ type Message interface {
 // DecodeProtobuf decodes a body in the protobuf envelope of Kubernetes, which also contains the
 // kind.
 func DecodeProtobuf(body []byte, into Message) error {
-	wrapped, found := bytes.CutPrefix(body, []byte("k8s\x00"))
+	envelope, found := bytes.CutPrefix(body, []byte("k8s\x00"))
 	if !found {
 		return errors.New("the body is not in Kubernetes' protobuf format")
 	}
 	var u runtime.Unknown
-	if err := u.Unmarshal(wrapped); err != nil {
+	if err := u.Unmarshal(envelope); err != nil {
 		return err
 	}
 	if err := into.Unmarshal(u.Raw); err != nil {

@@ -53,7 +53,7 @@ func Parse(r *http.Request) Info {
 	if slices.ContainsFunc(parts, func(s string) bool { return s == "" || s == "." || s == ".." }) {
 		return i
 	}
-	plain := i
+	nonResource := i
 	switch {
 	case parts[0] == "api" && len(parts) > 2:
 		i.Version, parts = parts[1], parts[2:]
@@ -63,7 +63,7 @@ func Parse(r *http.Request) Info {
 		return i
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] == "namespaces" {
-		return plain // A list of namespaces is not a request in one namespace, because permission for all resources of a namespace must not include listing namespaces.
+		return nonResource // A list of namespaces is not a request in one namespace, because permission for all resources of a namespace must not include listing namespaces.
 	}
 	i.parseResource(parts)
 	i.Verb = i.parseVerb(r.Method, r.URL.Query())
@@ -82,9 +82,9 @@ func (i *Info) parseResource(parts []string) {
 		}
 	}
 	i.Resource = parts[0]
-	for n, to := range []*string{&i.Name, &i.Subresource} {
+	for n, field := range []*string{&i.Name, &i.Subresource} {
 		if len(parts) > n+1 {
-			*to = parts[n+1]
+			*field = parts[n+1]
 		}
 	}
 	if len(parts) > 3 {

@@ -119,9 +119,9 @@ func (d *Definition) Key(namespace, name string) server.Key {
 // pod in its manifest file, the error suggests the full name, which ends with the node's name.
 func (d *Definition) NotFound(v *server.View, key server.Key) error {
 	err := apierrors.NewNotFound(d.GroupResource(), key.Name)
-	full := server.Key{Namespace: key.Namespace, Name: key.Name + "-" + v.Node}
-	if d.Name == "pods" && v.Pod(full) != nil {
-		err.ErrStatus.Message += fmt.Sprintf("; did you mean %q?", full.Name)
+	fullKey := server.Key{Namespace: key.Namespace, Name: key.Name + "-" + v.Node}
+	if d.Name == "pods" && v.Pod(fullKey) != nil {
+		err.ErrStatus.Message += fmt.Sprintf("; did you mean %q?", fullKey.Name)
 	}
 	return err
 }
@@ -129,7 +129,7 @@ func (d *Definition) NotFound(v *server.View, key server.Key) error {
 // Options select optional resources and verbs.
 type Options struct {
 	ServesMetrics bool // serve metrics.k8s.io
-	Writable      bool // the API can create, change and delete objects
+	IsWritable    bool // the API can create, change and delete objects
 }
 
 var (
@@ -150,7 +150,7 @@ func statusSubresource(kind string) Subresource { return Subresource{"status", k
 
 // Definitions returns the resources of a node, in the order of discovery.
 func Definitions(o Options) []*Definition {
-	all := []*Definition{
+	definitions := []*Definition{
 		{Name: "configmaps", Kind: "ConfigMap", ShortNames: []string{"cm"}, Namespaced: true, goType: newGoType[v1.ConfigMap](),
 			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.ConfigMaps }},
 		{Name: "events", Kind: "Event", ShortNames: []string{"ev"}, Namespaced: true, goType: newGoType[v1.Event](), IsEvents: true, selectableFields: eventFields},
@@ -165,7 +165,7 @@ func Definitions(o Options) []*Definition {
 			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.Volumes },
 			Subresources:  []Subresource{statusSubresource("PersistentVolume")}},
 		{Name: "pods", Kind: "Pod", ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true, goType: newGoType[v1.Pod](),
-			Items: podItems, selectableFields: podFields, creationTime: podStartTime, Subresources: podSubresources(o.Writable)},
+			Items: podItems, selectableFields: podFields, creationTime: podStartTime, Subresources: podSubresources(o.IsWritable)},
 		{Name: "secrets", Kind: "Secret", Namespaced: true, goType: newGoType[v1.Secret](), selectableFields: secretFields,
 			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
 		{Group: certificates.GroupName, Name: "clustertrustbundles", Kind: "ClusterTrustBundle", goType: newGoType[certificates.ClusterTrustBundle](),
@@ -177,19 +177,19 @@ func Definitions(o Options) []*Definition {
 		{Group: "authorization.k8s.io", Name: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview", Verbs: createVerbs},
 	}
 	if o.ServesMetrics {
-		all = append(all, metricsDefinitions()...)
+		definitions = append(definitions, metricsDefinitions()...)
 	}
-	for _, d := range all {
+	for _, d := range definitions {
 		d.setDefaults()
-		if o.Writable && d.IsInManifests() {
+		if o.IsWritable && d.IsInManifests() {
 			d.Verbs = slices.Concat(readVerbs, writeVerbs)
 		}
 	}
-	return all
+	return definitions
 }
 
-func podSubresources(writable bool) []Subresource {
-	all := []Subresource{
+func podSubresources(isWritable bool) []Subresource {
+	subresources := []Subresource{
 		{"attach", "PodAttachOptions", streamVerbs},
 		{EphemeralContainers, "Pod", updateVerbs},
 		{"exec", "PodExecOptions", streamVerbs},
@@ -197,10 +197,10 @@ func podSubresources(writable bool) []Subresource {
 		{"portforward", "PodPortForwardOptions", streamVerbs},
 		statusSubresource("Pod"),
 	}
-	if writable {
-		all = append(all, Subresource{"resize", "Pod", updateVerbs})
+	if isWritable {
+		subresources = append(subresources, Subresource{"resize", "Pod", updateVerbs})
 	}
-	return all
+	return subresources
 }
 
 // setDefaults sets the default values of fields that are not set.

@@ -25,7 +25,7 @@ type Entry struct {
 // NewEntry returns the entry of an item at a revision.
 func (d *Definition) NewEntry(i Item, rev uint64) *Entry {
 	o := d.copy(i.Object)
-	if created := o.GetCreationTimestamp(); d.creationTime != nil && created.IsZero() {
+	if creationTime := o.GetCreationTimestamp(); d.creationTime != nil && creationTime.IsZero() {
 		o.SetCreationTimestamp(d.creationTime(o))
 	}
 	o.GetObjectKind().SetGroupVersionKind(d.GroupVersionKind())

@@ -22,17 +22,17 @@ type Encoder struct {
 // NewEncoder returns an Encoder for the offered representation that a client prefers. Ages in
 // tables are computed from the result of now.
 func NewEncoder(r *http.Request, now func() time.Time, offered ...string) (Encoder, error) {
-	as, err := request.Negotiate(r, offered...)
-	return Encoder{as, now, request.IncludePolicy(r)}, err
+	representation, err := request.Negotiate(r, offered...)
+	return Encoder{representation, now, request.IncludePolicy(r)}, err
 }
 
-// Encode encodes an object for a response or for an event of a watch. If headers is set, a
+// Encode encodes an object for a response or for an event of a watch. If withColumns is set, a
 // table includes the column definitions.
-func (f Encoder) Encode(e *Entry, headers bool) []byte {
+func (f Encoder) Encode(e *Entry, withColumns bool) []byte {
 	switch f.Representation {
 	case request.AsTable:
 		t := newTable([]*Entry{e}, f.now(), e.Rev, f.includePolicy)
-		if !headers {
+		if !withColumns {
 			t.ColumnDefinitions = nil // the column definitions were already sent
 		}
 		return Encode(t)

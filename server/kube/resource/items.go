@@ -17,11 +17,11 @@ type Item struct {
 }
 
 func podItems(v *server.View) []Item {
-	all := make([]Item, 0, len(v.Pods))
+	items := make([]Item, 0, len(v.Pods))
 	for _, p := range v.Pods {
-		all = append(all, Item{p.Key(), p.Pod})
+		items = append(items, Item{p.Key(), p.Pod})
 	}
-	return all
+	return items
 }
 
 // podStartTime returns the start time of a pod. It is used as the creation timestamp, which a
@@ -47,11 +47,11 @@ func newItemsFunc(selectObjects func(*server.Objects) []*server.ObjectView) func
 		if v.Objects == nil {
 			return nil
 		}
-		var all []Item
+		var items []Item
 		for _, o := range selectObjects(v.Objects()) {
-			all = append(all, Item{server.Key{Namespace: o.Object.GetNamespace(), Name: o.Object.GetName()}, o.Object})
+			items = append(items, Item{server.Key{Namespace: o.Object.GetNamespace(), Name: o.Object.GetName()}, o.Object})
 		}
-		return all
+		return items
 	}
 }
 
@@ -69,11 +69,11 @@ func namespaceItems(v *server.View) []Item {
 		}
 	}
 	slices.Sort(names)
-	all := []Item{}
+	items := []Item{}
 	for _, name := range slices.Compact(names) {
-		all = append(all, Item{server.Key{Name: name}, newNamespace(v, name)})
+		items = append(items, Item{server.Key{Name: name}, newNamespace(v, name)})
 	}
-	return all
+	return items
 }
 
 func newNamespace(v *server.View, name string) *v1.Namespace {

@@ -14,11 +14,11 @@ import (
 // newTable returns a table of objects, which must have the same kind. A table is built for each
 // request, because it contains ages.
 func newTable(entries []*Entry, now time.Time, rev uint64, include metav1.IncludeObjectPolicy) *metav1.Table {
-	all := make([]server.Object, 0, len(entries))
+	objects := make([]server.Object, 0, len(entries))
 	for _, e := range entries {
-		all = append(all, e.Object)
+		objects = append(objects, e.Object)
 	}
-	t := table.New(all, now)
+	t := table.New(objects, now)
 	t.ResourceVersion = strconv.FormatUint(rev, 10)
 	for n, e := range entries {
 		switch include {

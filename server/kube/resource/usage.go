@@ -58,8 +58,8 @@ func nodeMetricsItems(u *server.Usage, v *server.View) []Item {
 	if amounts == nil {
 		return nil
 	}
-	at := metav1.NewTime(u.At)
-	m := &nodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: v.Node, CreationTimestamp: at}, Timestamp: at, Usage: amounts}
+	measuredAt := metav1.NewTime(u.At)
+	m := &nodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: v.Node, CreationTimestamp: measuredAt}, Timestamp: measuredAt, Usage: amounts}
 	if v.NodeObject != nil {
 		m.Labels = v.NodeObject.Labels
 	}
@@ -67,25 +67,25 @@ func nodeMetricsItems(u *server.Usage, v *server.View) []Item {
 }
 
 func podMetricsItems(u *server.Usage, v *server.View) []Item {
-	var all []Item
-	at := metav1.NewTime(u.At)
+	var items []Item
+	measuredAt := metav1.NewTime(u.At)
 	for _, p := range v.Pods {
-		used, measured := u.Pods[p.Key()]
-		if !measured {
+		usage, isMeasured := u.Pods[p.Key()]
+		if !isMeasured {
 			continue
 		}
 		m := &podMetrics{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Pod.Namespace, Name: p.Pod.Name, Labels: p.Pod.Labels, CreationTimestamp: at},
-			Timestamp:  at, Containers: []containerMetrics{},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Pod.Namespace, Name: p.Pod.Name, Labels: p.Pod.Labels, CreationTimestamp: measuredAt},
+			Timestamp:  measuredAt, Containers: []containerMetrics{},
 		}
-		for _, name := range slices.Sorted(maps.Keys(used.Containers)) {
-			if amounts := resourceList(used.Containers[name]); amounts != nil {
+		for _, name := range slices.Sorted(maps.Keys(usage.Containers)) {
+			if amounts := resourceList(usage.Containers[name]); amounts != nil {
 				m.Containers = append(m.Containers, containerMetrics{name, amounts})
 			}
 		}
-		all = append(all, Item{p.Key(), m})
+		items = append(items, Item{p.Key(), m})
 	}
-	return all
+	return items
 }
 
 // resourceList returns the usage of CPU and memory. It returns nil until the CPU usage has been

@@ -25,6 +25,6 @@ func ageColumn() metav1.TableColumnDefinition {
 }
 
 // fieldDescription returns the API documentation of a field of an object.
-func fieldDescription(of interface{ SwaggerDoc() map[string]string }, name string) string {
-	return of.SwaggerDoc()[name]
+func fieldDescription(object interface{ SwaggerDoc() map[string]string }, name string) string {
+	return object.SwaggerDoc()[name]
 }

@@ -60,8 +60,8 @@ func occurrences(e *v1.Event) (first, last time.Time, count int64) {
 
 func eventSource(e *v1.Event) string {
 	source := valueOr(e.Source.Component, e.ReportingController)
-	if at := valueOr(e.Source.Host, e.ReportingInstance); at != "" {
-		source += ", " + at
+	if host := valueOr(e.Source.Host, e.ReportingInstance); host != "" {
+		source += ", " + host
 	}
 	return source
 }

@@ -53,18 +53,18 @@ func nodeStatus(n *v1.Node) string {
 // nodeRoles returns the suffixes of the node-role labels, and the value of the older
 // role label, sorted.
 func nodeRoles(n *v1.Node) []string {
-	var all []string
+	var roles []string
 	for name, value := range n.Labels {
 		role, ok := strings.CutPrefix(name, "node-role.kubernetes.io/")
 		if !ok && name == "kubernetes.io/role" {
 			role, ok = value, true
 		}
 		if ok && role != "" {
-			all = append(all, role)
+			roles = append(roles, role)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(roles)
+	return slices.Compact(roles)
 }
 
 func nodeAddress(n *v1.Node, t v1.NodeAddressType) string {

@@ -73,9 +73,9 @@ func csiDriverCells(c *storage.CSIDriver, now time.Time) []any {
 	for _, mode := range s.VolumeLifecycleModes {
 		modes = append(modes, string(mode))
 	}
-	isSet := func(flag *bool, otherwise bool) string { return strconv.FormatBool(ptr.Deref(flag, otherwise)) }
+	formatFlag := func(flag *bool, defaultValue bool) string { return strconv.FormatBool(ptr.Deref(flag, defaultValue)) }
 	return []any{
-		c.Name, isSet(s.AttachRequired, true), isSet(s.PodInfoOnMount, false), isSet(s.StorageCapacity, false),
-		"<unset>", isSet(s.RequiresRepublish, false), valueOr(strings.Join(modes, ","), none), ageOf(c, now),
+		c.Name, formatFlag(s.AttachRequired, true), formatFlag(s.PodInfoOnMount, false), formatFlag(s.StorageCapacity, false),
+		"<unset>", formatFlag(s.RequiresRepublish, false), valueOr(strings.Join(modes, ","), none), ageOf(c, now),
 	}
 }

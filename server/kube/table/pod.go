@@ -25,13 +25,13 @@ func podColumns() []metav1.TableColumnDefinition {
 }
 
 func podRow(p *v1.Pod, now time.Time) metav1.TableRow {
-	w, ip := NewPodCells(p, now), ""
+	cells, ip := NewPodCells(p, now), ""
 	if len(p.Status.PodIPs) > 0 {
 		ip = p.Status.PodIPs[0].IP
 	}
 	return metav1.TableRow{
 		Cells: []any{
-			p.Name, w.Ready, w.Status, w.Restarts, w.Age,
+			p.Name, cells.Ready, cells.Status, cells.Restarts, cells.Age,
 			valueOr(ip, none), valueOr(p.Spec.NodeName, none), valueOr(p.Status.NominatedNodeName, none), readinessGates(p),
 		},
 		Conditions: rowConditions(p.Status.Phase),
@@ -44,13 +44,13 @@ func readinessGates(p *v1.Pod) string {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return none
 	}
-	open := 0
+	trueGates := 0
 	for _, g := range p.Spec.ReadinessGates {
 		if condition.IsTrue(p.Status.Conditions, g.ConditionType) {
-			open++
+			trueGates++
 		}
 	}
-	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
+	return fmt.Sprintf("%d/%d", trueGates, len(p.Spec.ReadinessGates))
 }
 
 // rowConditions returns a condition for pods that have terminated, so that clients can show them

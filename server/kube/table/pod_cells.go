@@ -32,7 +32,7 @@ func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 		r.status = c.Reason
 	}
 	r.readInitContainers()
-	if !r.initializing || condition.IsTrue(pod.Status.Conditions, v1.PodInitialized) {
+	if !r.isInitializing || condition.IsTrue(pod.Status.Conditions, v1.PodInitialized) {
 		r.readContainers()
 	}
 	if r.hasSpecificReason() {
@@ -49,10 +49,10 @@ func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 
 // A podSummary contains the values from which the cells of a pod are computed.
 type podSummary struct {
-	pod          *v1.Pod
-	status       string
-	ready, total int
-	initializing bool
+	pod            *v1.Pod
+	status         string
+	ready, total   int
+	isInitializing bool
 	// restarts contains the restarts of all containers, and sidecars contains the restarts of the
 	// sidecars. restarts includes restarts of init containers only until the initialization is
 	// complete.
@@ -74,23 +74,23 @@ func (r *restarts) add(c *v1.ContainerStatus) {
 // readInitContainers evaluates the init containers up to the first init container that has not
 // completed. That container determines the status.
 func (r *podSummary) readInitContainers() {
-	sidecar := map[string]bool{}
+	isSidecar := map[string]bool{}
 	for i := range r.pod.Spec.InitContainers {
 		if c := &r.pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
-			sidecar[c.Name] = true
+			isSidecar[c.Name] = true
 			r.total++
 		}
 	}
 	for i := range r.pod.Status.InitContainerStatuses {
 		c := &r.pod.Status.InitContainerStatuses[i]
 		r.restarts.add(c)
-		if sidecar[c.Name] {
+		if isSidecar[c.Name] {
 			r.sidecars.add(c)
 		}
 		switch t, w := c.State.Terminated, c.State.Waiting; {
 		case t != nil && t.ExitCode == 0:
 			continue
-		case sidecar[c.Name] && c.Started != nil && *c.Started:
+		case isSidecar[c.Name] && c.Started != nil && *c.Started:
 			if c.Ready {
 				r.ready++
 			}
@@ -102,7 +102,7 @@ func (r *podSummary) readInitContainers() {
 		default:
 			r.status = fmt.Sprintf("Init:%d/%d", i, len(r.pod.Spec.InitContainers))
 		}
-		r.initializing = true
+		r.isInitializing = true
 		return
 	}
 }
@@ -111,7 +111,7 @@ func (r *podSummary) readInitContainers() {
 // have a reason, the status is the reason of the first of them.
 func (r *podSummary) readContainers() {
 	r.restarts = r.sidecars
-	running := false
+	hasRunning := false
 	for i := len(r.pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
 		c := &r.pod.Status.ContainerStatuses[i]
 		r.restarts.add(c)
@@ -121,11 +121,11 @@ func (r *podSummary) readContainers() {
 		case t != nil:
 			r.status = terminationReason(t)
 		case c.Ready && c.State.Running != nil:
-			running = true
+			hasRunning = true
 			r.ready++
 		}
 	}
-	if r.status == "Completed" && running {
+	if r.status == "Completed" && hasRunning {
 		r.status = "NotReady"
 		if condition.IsTrue(r.pod.Status.Conditions, v1.PodReady) {
 			r.status = "Running"
@@ -176,11 +176,11 @@ func (r *podSummary) readDeletion() {
 
 // wasRunningWhenDeleted reports whether the pod was still running when it was deleted.
 func (r *podSummary) wasRunningWhenDeleted() bool {
-	later := func(c v1.ContainerStatus) bool {
+	endedLater := func(c v1.ContainerStatus) bool {
 		t := c.State.Terminated
 		return t != nil && t.FinishedAt.After(r.pod.DeletionTimestamp.Time)
 	}
-	return slices.ContainsFunc(r.pod.Status.InitContainerStatuses, later) || slices.ContainsFunc(r.pod.Status.ContainerStatuses, later)
+	return slices.ContainsFunc(r.pod.Status.InitContainerStatuses, endedLater) || slices.ContainsFunc(r.pod.Status.ContainerStatuses, endedLater)
 }
 
 func (r *podSummary) restartsText(now time.Time) string {

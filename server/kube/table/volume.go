@@ -95,16 +95,16 @@ func valueOrUnset[S ~string](s *S) string {
 
 // accessModes returns the abbreviated modes without duplicates, in kubectl's order.
 func accessModes(modes []v1.PersistentVolumeAccessMode) string {
-	var short []string
+	var abbreviations []string
 	for _, m := range []struct {
-		mode  v1.PersistentVolumeAccessMode
-		short string
+		mode         v1.PersistentVolumeAccessMode
+		abbreviation string
 	}{
 		{v1.ReadWriteOnce, "RWO"}, {v1.ReadOnlyMany, "ROX"}, {v1.ReadWriteMany, "RWX"}, {v1.ReadWriteOncePod, "RWOP"},
 	} {
 		if slices.Contains(modes, m.mode) {
-			short = append(short, m.short)
+			abbreviations = append(abbreviations, m.abbreviation)
 		}
 	}
-	return strings.Join(short, ",")
+	return strings.Join(abbreviations, ",")
 }

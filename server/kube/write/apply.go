@@ -58,8 +58,8 @@ func (c *call) readConfiguration() (configuration, error) {
 	if o.GetManagedFields() != nil {
 		return nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	}
-	if got := o.GetName(); got != "" && got != c.i.Name {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%.80s) does not match the name on the URL (%s)", got, c.i.Name))
+	if name := o.GetName(); name != "" && name != c.i.Name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%.80s) does not match the name on the URL (%s)", name, c.i.Name))
 	}
 	var config configuration
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &config); err != nil {

@@ -52,11 +52,11 @@ func (c *call) decodeObject() (server.Object, error) {
 // already found, to reportUnknown.
 func (c *call) decodeJSON(text []byte, problems []error) (server.Object, error) {
 	o := c.res.NewObject()
-	unknown, err := kjson.UnmarshalStrict(text, o)
+	strictErrs, err := kjson.UnmarshalStrict(text, o)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decoding the body as %s: %v", c.res.Kind, err))
 	}
-	if err := c.reportUnknown(append(problems, unknown...)); err != nil {
+	if err := c.reportUnknown(append(problems, strictErrs...)); err != nil {
 		return nil, err
 	}
 	return o, c.checkKind(o)
@@ -64,8 +64,8 @@ func (c *call) decodeJSON(text []byte, problems []error) (server.Object, error) 
 
 // checkKind returns an error unless o has the kind of the resource.
 func (c *call) checkKind(o server.Object) error {
-	if got := o.GetObjectKind().GroupVersionKind(); got != c.res.GroupVersionKind() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q in version %.80q, must be %s %s", got.Kind, got.GroupVersion(), c.res.Kind, c.res.GroupVersionKind().GroupVersion()))
+	if kind := o.GetObjectKind().GroupVersionKind(); kind != c.res.GroupVersionKind() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q in version %.80q, must be %s %s", kind.Kind, kind.GroupVersion(), c.res.Kind, c.res.GroupVersionKind().GroupVersion()))
 	}
 	return nil
 }
@@ -83,22 +83,22 @@ func reportUnknown(w http.ResponseWriter, validation string, problems []error) e
 	if len(problems) == 0 || validation == metav1.FieldValidationIgnore {
 		return nil
 	}
-	var all []string
+	var messages []string
 	for _, err := range problems[:min(len(problems), maxReportedFields)] {
-		all = append(all, err.Error())
+		messages = append(messages, err.Error())
 	}
 	if validation == metav1.FieldValidationStrict {
-		return apierrors.NewBadRequest("strict decoding error: " + strings.Join(all, ", "))
+		return apierrors.NewBadRequest("strict decoding error: " + strings.Join(messages, ", "))
 	}
-	warn(w, all...)
+	warn(w, messages...)
 	return nil
 }
 
-func (c *call) warn(all ...string) { warn(c.w, all...) }
+func (c *call) warn(warnings ...string) { warn(c.w, warnings...) }
 
 // warn adds warnings to the response, which kubectl prints.
-func warn(w http.ResponseWriter, all ...string) {
-	for _, text := range all {
+func warn(w http.ResponseWriter, warnings ...string) {
+	for _, text := range warnings {
 		if h, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
 			w.Header().Add("Warning", h)
 		}
@@ -160,12 +160,12 @@ func (c *call) parseManifest(name string, text []byte) (ParsedManifest, error) {
 
 // newInvalidError returns the API's error Invalid with the causes.
 func (c *call) newInvalidError(name string, causes ...metav1.StatusCause) error {
-	var all []string
+	var messages []string
 	for _, cause := range causes {
-		all = append(all, strings.TrimPrefix(cause.Field+": "+cause.Message, ": "))
+		messages = append(messages, strings.TrimPrefix(cause.Field+": "+cause.Message, ": "))
 	}
-	message := strings.Join(all, ", ")
-	if len(all) > 1 {
+	message := strings.Join(messages, ", ")
+	if len(messages) > 1 {
 		message = "[" + message + "]"
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -83,10 +83,10 @@ func parseDryRun(values []string) (bool, error) {
 // lock waits until no other write is in progress. The caller must call unlock.
 func (c *call) lock() (unlock func(), err error) { return lock(c.r.Context(), c.writeLock) }
 
-func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
+func lock(ctx context.Context, semaphore chan struct{}) (unlock func(), err error) {
 	select {
-	case held <- struct{}{}:
-		return func() { <-held }, nil
+	case semaphore <- struct{}{}:
+		return func() { <-semaphore }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -109,8 +109,8 @@ func (c *call) writableEntry(key server.Key) (*resource.Entry, error) {
 		return nil, err
 	}
 	path, _, _ := c.origin(c.res, key)
-	ends := path == "" && e.Object.GetDeletionTimestamp() != nil
-	if !ends && path != c.manifests.Path(c.res.Kind, key) {
+	isTerminatingWithoutFile := path == "" && e.Object.GetDeletionTimestamp() != nil
+	if !isTerminatingWithoutFile && path != c.manifests.Path(c.res.Kind, key) {
 		return nil, c.newUnsupportedError(c.res, i)
 	}
 	return e, nil

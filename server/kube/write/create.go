@@ -46,7 +46,7 @@ func (c *call) createObject(o server.Object) error {
 	}
 	o.SetUID(uuid.NewUUID())
 	o.SetCreationTimestamp(metav1.NewTime(c.now().Truncate(time.Second)))
-	checked, text, err := c.encodeNewObject(o)
+	parsed, text, err := c.encodeNewObject(o)
 	if err != nil {
 		return err
 	}
@@ -59,9 +59,9 @@ func (c *call) createObject(o server.Object) error {
 	if err := c.checkNameFree(key); err != nil {
 		return err
 	}
-	c.warn(checked.Warnings...)
+	c.warn(parsed.Warnings...)
 	if c.isDryRun {
-		return c.reply(http.StatusCreated, c.res.NewEntry(resource.Item{Key: key, Object: checked.Object}, c.state.View().Revision))
+		return c.reply(http.StatusCreated, c.res.NewEntry(resource.Item{Key: key, Object: parsed.Object}, c.state.View().Revision))
 	}
 	if err := c.manifests.Write(c.res.Kind, key, text); err != nil {
 		return fmt.Errorf("creating %s %q: %w", c.res.Singular, key.Name, err)
@@ -69,8 +69,8 @@ func (c *call) createObject(o server.Object) error {
 	// If another source contains the same object, the file must be removed, even if the client has
 	// disconnected. Otherwise its object would be created as soon as the object of the other source
 	// is deleted.
-	e, err := c.waitUntilShown(context.WithoutCancel(c.r.Context()), key, text, checked.Object)
-	if conflict := (*overruledError)(nil); errors.As(err, &conflict) {
+	e, err := c.waitUntilShown(context.WithoutCancel(c.r.Context()), key, text, parsed.Object)
+	if overruled := (*overruledError)(nil); errors.As(err, &overruled) {
 		return errors.Join(err, c.manifests.Remove(c.res.Kind, key))
 	}
 	if err != nil {

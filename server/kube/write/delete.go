@@ -40,11 +40,11 @@ func (c *call) readDeletion() (deletion, error) {
 	if err != nil {
 		return deletion{}, err
 	}
-	dry, err := parseDryRun(o.DryRun)
+	isDryRun, err := parseDryRun(o.DryRun)
 	if err != nil {
 		return deletion{}, err
 	}
-	c.isDryRun = c.isDryRun || dry
+	c.isDryRun = c.isDryRun || isDryRun
 	switch p := o.PropagationPolicy; {
 	case p == nil, *p == metav1.DeletePropagationBackground, *p == metav1.DeletePropagationForeground, *p == metav1.DeletePropagationOrphan:
 		// All policies have the same effect, because objects of manifests have no dependents.
@@ -101,7 +101,7 @@ func addQueryOptions(q url.Values, o *metav1.DeleteOptions) error {
 }
 
 func (c *call) delete() error {
-	left, err := c.deleteAll(func() ([]*resource.Entry, error) {
+	entries, err := c.deleteAll(func() ([]*resource.Entry, error) {
 		e, err := c.objects.Find(c.r.Context(), c.res, c.key())
 		return []*resource.Entry{e}, err
 	})
@@ -109,11 +109,11 @@ func (c *call) delete() error {
 	case err != nil:
 		return err
 	case c.res.Name == "pods":
-		return c.reply(http.StatusOK, left[0])
+		return c.reply(http.StatusOK, entries[0])
 	}
 	server.Reply(c.w, http.StatusOK, &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{Name: c.i.Name, Group: c.res.Group, Kind: c.res.Name, UID: left[0].Object.GetUID()},
+		Details: &metav1.StatusDetails{Name: c.i.Name, Group: c.res.Group, Kind: c.res.Name, UID: entries[0].Object.GetUID()},
 	})
 	return nil
 }
@@ -149,44 +149,44 @@ func (c *call) checkPreconditions(e *resource.Entry, p *metav1.Preconditions) er
 	if p == nil {
 		return nil
 	}
-	if has := e.Object.GetUID(); p.UID != nil && *p.UID != has {
-		return apierrors.NewConflict(c.res.GroupResource(), e.Key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", *p.UID, has))
+	if uid := e.Object.GetUID(); p.UID != nil && *p.UID != uid {
+		return apierrors.NewConflict(c.res.GroupResource(), e.Key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", *p.UID, uid))
 	}
-	if has := e.Object.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != has {
-		return apierrors.NewConflict(c.res.GroupResource(), e.Key.Name, fmt.Errorf("precondition failed: ResourceVersion in precondition: %.80s, ResourceVersion in object meta: %s", *p.ResourceVersion, has))
+	if resourceVersion := e.Object.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != resourceVersion {
+		return apierrors.NewConflict(c.res.GroupResource(), e.Key.Name, fmt.Errorf("precondition failed: ResourceVersion in precondition: %.80s, ResourceVersion in object meta: %s", *p.ResourceVersion, resourceVersion))
 	}
 	return nil
 }
 
 // remove removes the files of objects. For each object it returns the terminating pod or,
 // if nothing remains, the object before its deletion.
-func (c *call) remove(d deletion, all []*resource.Entry) ([]*resource.Entry, error) {
+func (c *call) remove(d deletion, entries []*resource.Entry) ([]*resource.Entry, error) {
 	if c.isDryRun {
-		return all, nil
+		return entries, nil
 	}
-	var failed []error
-	var removed []*resource.Entry
-	for _, e := range all {
+	var errs []error
+	var pending []*resource.Entry
+	for _, e := range entries {
 		if err := c.removeFile(e, d); err != nil {
-			failed = append(failed, err)
+			errs = append(errs, err)
 			continue
 		}
-		removed = append(removed, e)
+		pending = append(pending, e)
 	}
 	err := c.waitFor(c.r.Context(), func(v *server.View) (bool, error) {
-		removed = slices.DeleteFunc(removed, func(e *resource.Entry) bool { return c.isDeleted(v, e) })
-		return len(removed) == 0, nil
+		pending = slices.DeleteFunc(pending, func(e *resource.Entry) bool { return c.isDeleted(v, e) })
+		return len(pending) == 0, nil
 	})
-	if err := errors.Join(append(failed, err)...); err != nil {
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	left := slices.Clone(all)
-	for n, e := range all {
-		if now, err := c.objects.Find(c.r.Context(), c.res, e.Key); err == nil && now.Object.GetUID() == e.Object.GetUID() {
-			left[n] = now
+	result := slices.Clone(entries)
+	for n, e := range entries {
+		if current, err := c.objects.Find(c.r.Context(), c.res, e.Key); err == nil && current.Object.GetUID() == e.Object.GetUID() {
+			result[n] = current
 		}
 	}
-	return left, nil
+	return result, nil
 }
 
 func (c *call) removeFile(e *resource.Entry, d deletion) error {
@@ -220,16 +220,16 @@ func (c *call) isDeleted(v *server.View, e *resource.Entry) bool {
 // deleteCollection deletes all selected objects.
 func (c *call) deleteCollection() error {
 	var rev uint64
-	left, err := c.deleteAll(func() (entries []*resource.Entry, err error) {
+	entries, err := c.deleteAll(func() (entries []*resource.Entry, err error) {
 		entries, rev, err = c.objects.Select(c.r.Context(), c.res, c.i.Namespace, c.r.URL.Query())
 		return entries, err
 	})
 	if err != nil {
 		return err
 	}
-	for _, e := range left {
+	for _, e := range entries {
 		rev = max(rev, e.Rev)
 	}
-	server.ReplyJSON(c.w, http.StatusOK, resource.EncodeList(c.res.ListType(), left, rev, func(e *resource.Entry) []byte { return c.encoder.Encode(e, false) }))
+	server.ReplyJSON(c.w, http.StatusOK, resource.EncodeList(c.res.ListType(), entries, rev, func(e *resource.Entry) []byte { return c.encoder.Encode(e, false) }))
 	return nil
 }

@@ -37,7 +37,7 @@ const ephemeralTimeout = 10 * time.Second
 // pod in the body are ignored. Requests are serialized, so that each request changes the
 // newest version.
 func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) error {
-	dry, err := parseDryRun(r.URL.Query()["dryRun"])
+	isDryRun, err := parseDryRun(r.URL.Query()["dryRun"])
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *reso
 	if err != nil {
 		return err
 	}
-	e, err = h.addContainers(r.Context(), res, e, p.Spec.EphemeralContainers, dry)
+	e, err = h.addContainers(r.Context(), res, e, p.Spec.EphemeralContainers, isDryRun)
 	if err != nil {
 		return err
 	}
@@ -68,26 +68,26 @@ func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *reso
 
 // addContainers adds the containers and returns the entry of the pod as soon as the View
 // contains the containers.
-func (h *Handler) addContainers(ctx context.Context, res *resource.Definition, was *resource.Entry, containers []v1.EphemeralContainer, dry bool) (*resource.Entry, error) {
-	key, uid := types.NamespacedName(was.Key), was.Object.GetUID()
-	if err := h.debugger.SetEphemeralContainers(ctx, key, uid, containers, dry); err != nil {
+func (h *Handler) addContainers(ctx context.Context, res *resource.Definition, oldEntry *resource.Entry, containers []v1.EphemeralContainer, isDryRun bool) (*resource.Entry, error) {
+	key, uid := types.NamespacedName(oldEntry.Key), oldEntry.Object.GetUID()
+	if err := h.debugger.SetEphemeralContainers(ctx, key, uid, containers, isDryRun); err != nil {
 		return nil, err
 	}
-	if dry {
-		p := *was.Object.(*v1.Pod)
+	if isDryRun {
+		p := *oldEntry.Object.(*v1.Pod)
 		p.Spec.EphemeralContainers = containers
-		return res.NewEntry(resource.Item{Key: was.Key, Object: &p}, was.Rev), nil
+		return res.NewEntry(resource.Item{Key: oldEntry.Key, Object: &p}, oldEntry.Rev), nil
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, ephemeralTimeout)
 	defer cancel()
 	for {
-		more := h.state.Changed(h.state.View().Revision)
-		e, err := h.objects.Find(ctx, res, was.Key)
+		changed := h.state.Changed(h.state.View().Revision)
+		e, err := h.objects.Find(ctx, res, oldEntry.Key)
 		if err != nil || hasContainers(e.Object.(*v1.Pod), containers) {
 			return e, err
 		}
 		select {
-		case <-more:
+		case <-changed:
 		case <-waitCtx.Done():
 			return nil, apierrors.NewTimeoutError("the ephemeral containers are stored, but the pod does not show them yet", 1)
 		}
@@ -96,7 +96,7 @@ func (h *Handler) addContainers(ctx context.Context, res *resource.Definition, w
 
 func hasContainers(p *v1.Pod, containers []v1.EphemeralContainer) bool {
 	return !slices.ContainsFunc(containers, func(c v1.EphemeralContainer) bool {
-		return !slices.ContainsFunc(p.Spec.EphemeralContainers, func(has v1.EphemeralContainer) bool { return has.Name == c.Name })
+		return !slices.ContainsFunc(p.Spec.EphemeralContainers, func(e v1.EphemeralContainer) bool { return e.Name == c.Name })
 	})
 }
 
@@ -122,11 +122,11 @@ func decodePod(w http.ResponseWriter, r *http.Request, e *resource.Entry, change
 		return nil, err
 	}
 	p := &v1.Pod{}
-	strict, err := json.UnmarshalStrict(body, p)
+	strictErrs, err := json.UnmarshalStrict(body, p)
 	if err != nil {
 		return nil, apierrors.NewBadRequest("reading the pod: " + err.Error())
 	}
-	if err := reportUnknown(w, r.URL.Query().Get("fieldValidation"), strict); err != nil {
+	if err := reportUnknown(w, r.URL.Query().Get("fieldValidation"), strictErrs); err != nil {
 		return nil, err
 	}
 	gr := v1.Resource("pods")

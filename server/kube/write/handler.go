@@ -157,8 +157,8 @@ func isAllNamespaces(res *resource.Definition, i request.Info) bool {
 // convertWriteError returns an error with the HTTP status 507 if a full disk or an exceeded disk
 // quota is the cause of err. It returns other errors unchanged.
 func convertWriteError(err error) error {
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-	if api := apierrors.APIStatus(nil); errors.As(err, &api) || !full {
+	isDiskFull := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if statusErr := apierrors.APIStatus(nil); errors.As(err, &statusErr) || !isDiskFull {
 		return err
 	}
 	return &server.Error{Status: http.StatusInsufficientStorage, Message: "nothing was changed: " + err.Error() + "; free disk space and try again"}

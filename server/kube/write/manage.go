@@ -65,22 +65,22 @@ func (c *call) newChange(liveObject server.Object) managed.Change {
 	return managed.Change{Live: liveObject, Manager: c.manager, Subresource: c.i.Subresource}
 }
 
-// managedFields returns the managed fields of o, which replaces liveObject. defaulted is o with
-// defaults. If the client has changed the managed fields, the result is based on the client's
+// managedFields returns the managed fields of o, which replaces liveObject. objectWithDefaults is o
+// with defaults. If the client has changed the managed fields, the result is based on the client's
 // managed fields, because kubectl changes them to migrate from client-side apply.
-func (c *call) managedFields(liveObject, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
-	all := o.GetManagedFields()
+func (c *call) managedFields(liveObject, o, objectWithDefaults server.Object) ([]metav1.ManagedFieldsEntry, error) {
+	managers := o.GetManagedFields()
 	if !c.hasManagedFields {
-		next := defaulted.DeepCopyObject().(server.Object)
-		next.SetManagedFields(all)
+		newObject := objectWithDefaults.DeepCopyObject().(server.Object)
+		newObject.SetManagedFields(managers)
 		// Ignore the error. Tracking fails for an object with duplicate entries in a list of type
 		// map or set. As in an API server, this object is written without managers.
-		all, _ = c.fields.Update(c.newChange(liveObject), next)
+		managers, _ = c.fields.Update(c.newChange(liveObject), newObject)
 	}
-	if errs := validation.ValidateManagedFields(all, field.NewPath("metadata", "managedFields")); len(errs) > 0 {
+	if errs := validation.ValidateManagedFields(managers, field.NewPath("metadata", "managedFields")); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(c.res.GroupVersionKind().GroupKind(), o.GetName(), errs)
 	}
-	return all, nil
+	return managers, nil
 }
 
 // newObject returns an empty object of the resource's kind.
@@ -93,17 +93,17 @@ func (c *call) newObject() server.Object {
 // encodeNewObject sets the managed fields of a new object. It returns the object as podd
 // parses it, and the text of its file.
 func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) {
-	checked, err := c.parseManifest(o.GetName(), manifestText(o))
+	parsed, err := c.parseManifest(o.GetName(), manifestText(o))
 	if err != nil {
-		return checked, nil, err
+		return parsed, nil, err
 	}
-	defaulted := checked.Object
-	if p, ok := defaulted.(*v1.Pod); ok { // ignore the node's name that podd has set, so that no manager owns this field
+	objectWithDefaults := parsed.Object
+	if p, ok := objectWithDefaults.(*v1.Pod); ok { // ignore the node's name that podd has set, so that no manager owns this field
 		p.Spec.NodeName = o.(*v1.Pod).Spec.NodeName
 	}
-	managers, err := c.managedFields(c.newObject(), o, defaulted)
+	managers, err := c.managedFields(c.newObject(), o, objectWithDefaults)
 	if err != nil {
-		return checked, nil, err
+		return parsed, nil, err
 	}
 	o.SetManagedFields(managers)
 	return c.encodeManifest(o)
@@ -117,10 +117,10 @@ func (c *call) encodeManifest(o server.Object) (ParsedManifest, []byte, error) {
 	if len(b) > maxManifestSize && (c.hasManagedFields || o.GetManagedFields() == nil) {
 		return ParsedManifest{}, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q is too large: %d bytes (limit %d)", c.res.Singular, o.GetName(), len(b), maxManifestSize))
 	}
-	checked, err := c.parseManifest(o.GetName(), b)
+	parsed, err := c.parseManifest(o.GetName(), b)
 	if (err != nil || len(b) > maxManifestSize) && !c.hasManagedFields && o.GetManagedFields() != nil {
 		o.SetManagedFields(nil)
 		return c.encodeManifest(o)
 	}
-	return checked, b, err
+	return parsed, b, err
 }

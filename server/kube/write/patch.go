@@ -56,9 +56,9 @@ func readPatch(w http.ResponseWriter, r *http.Request) (patch, error) {
 // readBody reads a body with the size limit of an API server.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	var tooLarge *http.MaxBytesError
+	var bodyErr *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
+	case errors.As(err, &bodyErr):
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBodyBytes))
 	case err != nil:
 		return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
@@ -77,14 +77,14 @@ func (p patch) apply(o server.Object) ([]byte, error) {
 	case types.JSONPatchType:
 		return p.applyOperations(document)
 	case types.MergePatchType:
-		is, err := jsonpatch.MergePatch(document, p.body)
-		return is, newBadPatchError(err)
+		patched, err := jsonpatch.MergePatch(document, p.body)
+		return patched, newBadPatchError(err)
 	}
-	is, err := strategicpatch.StrategicMergePatch(document, p.body, o)
+	patched, err := strategicpatch.StrategicMergePatch(document, p.body, o)
 	if slices.Contains(malformedErrors, err) {
 		return nil, newBadPatchError(err)
 	}
-	return is, newUnprocessableError(err)
+	return patched, newUnprocessableError(err)
 }
 
 // malformedErrors are the errors of a strategic merge patch that cannot be applied to any object.
@@ -103,8 +103,8 @@ func (p patch) applyOperations(document []byte) ([]byte, error) {
 	if n := len(operations); n > maxOperations {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the allowed maximum operations in a JSON patch is %d, got %d", maxOperations, n))
 	}
-	is, err := operations.Apply(document)
-	return is, newUnprocessableError(err)
+	patched, err := operations.Apply(document)
+	return patched, newUnprocessableError(err)
 }
 
 // newBadPatchError returns the error for a body that is not a patch.

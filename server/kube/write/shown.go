@@ -28,19 +28,19 @@ type overruledError struct{ error }
 
 func (o *overruledError) Unwrap() error { return o.error }
 
-// waitUntilShown waits until the View contains the written object and returns its entry, so that
-// clients can read their own writes.
-func (c *call) waitUntilShown(ctx context.Context, key server.Key, text []byte, written server.Object) (*resource.Entry, error) {
+// waitUntilShown waits until the View contains writtenObject and returns the entry of the object, so
+// that clients can read their own writes.
+func (c *call) waitUntilShown(ctx context.Context, key server.Key, text []byte, writtenObject server.Object) (*resource.Entry, error) {
 	digest, path := digest(text), c.manifests.Path(c.res.Kind, key)
 	err := c.waitFor(ctx, func(v *server.View) (bool, error) {
 		n := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == path })
 		if n < 0 || v.Files[n].Digest != digest {
 			return false, nil
 		}
-		if at, _, _ := c.origin(c.res, key); at != path {
+		if originPath, _, _ := c.origin(c.res, key); originPath != path {
 			return false, c.newOverruledError(v, path, key)
 		}
-		return c.res.Name != "pods" || isShown(v.Pod(key), written), nil
+		return c.res.Name != "pods" || isShown(v.Pod(key), writtenObject), nil
 	})
 	if err != nil {
 		return nil, err
@@ -54,10 +54,10 @@ func digest(text []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// isShown reports whether p, a pod in the View, is equal to the written pod. Ephemeral containers
-// are ignored, because they are not in manifests.
-func isShown(p *server.PodView, written server.Object) bool {
-	w := written.(*v1.Pod)
+// isShown reports whether p, a pod in the View, is equal to writtenObject. Ephemeral containers are
+// ignored, because they are not in manifests.
+func isShown(p *server.PodView, writtenObject server.Object) bool {
+	w := writtenObject.(*v1.Pod)
 	if p == nil || p.Pod.UID != w.UID {
 		return false
 	}
@@ -69,22 +69,22 @@ func isShown(p *server.PodView, written server.Object) bool {
 }
 
 func (c *call) newOverruledError(v *server.View, path string, key server.Key) error {
-	why := "another source defines an object with this name and takes precedence"
+	reason := "another source defines an object with this name and takes precedence"
 	for _, p := range v.Problems {
 		if p.Path == path && p.Severity == server.SeverityError {
-			why = p.Message
+			reason = p.Message
 		}
 	}
-	return &overruledError{apierrors.NewConflict(c.res.GroupResource(), key.Name, fmt.Errorf("podd does not use the object: %s", why))}
+	return &overruledError{apierrors.NewConflict(c.res.GroupResource(), key.Name, fmt.Errorf("podd does not use the object: %s", reason))}
 }
 
-// waitFor calls isShown with each new View until the function returns true or an error.
-func (c *call) waitFor(ctx context.Context, isShown func(*server.View) (bool, error)) error {
+// waitFor calls isDone with each new View until isDone returns true or an error.
+func (c *call) waitFor(ctx context.Context, isDone func(*server.View) (bool, error)) error {
 	timer := time.NewTimer(shownTimeout)
 	defer timer.Stop()
 	for {
 		v := c.state.View()
-		if ok, err := isShown(v); ok || err != nil {
+		if ok, err := isDone(v); ok || err != nil {
 			return err
 		}
 		select {

@@ -25,14 +25,14 @@ func (h *Handler) newUnsupportedError(res *resource.Definition, i request.Info) 
 	case "create":
 		message = fmt.Sprintf("creating %s through this API is not enabled; write a manifest%s%s", res.Name, h.sourceHint(), h.flagHint())
 	case "update", "patch", "delete", "deletecollection":
-		at, exists := h.location(res, key)
+		location, exists := h.location(res, key)
 		switch {
 		case i.Name != "" && !exists:
 			return res.NotFound(h.state.View(), key)
-		case at != "" && i.Verb == "delete":
-			message = fmt.Sprintf("%s %q is defined in %s; remove it from that file to delete it", res.Singular, i.Name, at)
-		case at != "":
-			message = fmt.Sprintf("%s %q is defined in %s; edit that file to change it", res.Singular, i.Name, at)
+		case location != "" && i.Verb == "delete":
+			message = fmt.Sprintf("%s %q is defined in %s; remove it from that file to delete it", res.Singular, i.Name, location)
+		case location != "":
+			message = fmt.Sprintf("%s %q is defined in %s; edit that file to change it", res.Singular, i.Name, location)
 		case i.Name != "":
 			message = fmt.Sprintf("%s %q is managed by podd and cannot be changed through this API", res.Singular, i.Name)
 		default:
@@ -79,7 +79,7 @@ func (h *Handler) sourceHint() string {
 
 // location returns the position of an object as file:line, or "" if the object is in no
 // file. exists reports whether the object exists.
-func (h *Handler) location(res *resource.Definition, key server.Key) (at string, exists bool) {
+func (h *Handler) location(res *resource.Definition, key server.Key) (location string, exists bool) {
 	path, line, exists := h.origin(res, key)
 	return formatPosition(path, line), exists
 }

@@ -22,11 +22,11 @@ import (
 
 // A storedObject is an object that is stored in a file, with the content of the file.
 type storedObject struct {
-	key     server.Key
-	entry   *resource.Entry // the object in the View
-	written server.Object
-	text    []byte // content of the file, from which written is decoded
-	parsed  ParsedManifest
+	key        server.Key
+	entry      *resource.Entry // the object in the View
+	fileObject server.Object
+	text       []byte // content of the file, from which fileObject is decoded
+	parsed     ParsedManifest
 }
 
 // update replaces an object with the body.
@@ -68,8 +68,8 @@ func (s storedObject) servedObject() server.Object {
 	o.SetResourceVersion(s.entry.Object.GetResourceVersion())
 	switch o := o.(type) {
 	case *v1.Pod:
-		was := s.entry.Object.(*v1.Pod)
-		o.Status, o.Spec.EphemeralContainers = was.Status, was.Spec.EphemeralContainers
+		servedPod := s.entry.Object.(*v1.Pod)
+		o.Status, o.Spec.EphemeralContainers = servedPod.Status, servedPod.Spec.EphemeralContainers
 	case *v1.PersistentVolumeClaim:
 		o.Status = s.entry.Object.(*v1.PersistentVolumeClaim).Status
 	case *v1.PersistentVolume:
@@ -97,33 +97,33 @@ func (c *call) change(modify func(storedObject) (server.Object, error)) error {
 	if err := c.checkIdentity(o, s); err != nil {
 		return err
 	}
-	next, err := c.withAllowedChanges(o, s)
+	newObject, err := c.withAllowedChanges(o, s)
 	if err != nil {
 		return err
 	}
-	return c.storeNext(s, next)
+	return c.storeNext(s, newObject)
 }
 
 // storeNext writes the new version of an object, and responds with the object.
-func (c *call) storeNext(s storedObject, next server.Object) error {
-	checked, text, err := c.encodeManifest(next)
+func (c *call) storeNext(s storedObject, newObject server.Object) error {
+	parsed, text, err := c.encodeManifest(newObject)
 	switch {
 	case err != nil:
 		return err
-	case isUnchanged(checked.Object, s.parsed.Object):
+	case isUnchanged(parsed.Object, s.parsed.Object):
 		return c.reply(http.StatusOK, s.entry)
-	case checked.Version != s.parsed.Version:
+	case parsed.Version != s.parsed.Version:
 		return c.newForbiddenError(s, "spec", "this update would require a restart of the pod; delete it and create it again")
 	}
-	c.warn(checked.Warnings...)
+	c.warn(parsed.Warnings...)
 	if c.isDryRun {
-		s.parsed = checked
+		s.parsed = parsed
 		return c.reply(http.StatusOK, c.res.NewEntry(resource.Item{Key: s.key, Object: s.servedObject()}, s.entry.Rev))
 	}
 	if err := c.manifests.Write(c.res.Kind, s.key, text); err != nil {
 		return fmt.Errorf("changing %s %q: %w", c.res.Singular, s.key.Name, err)
 	}
-	e, err := c.waitUntilShown(c.r.Context(), s.key, text, checked.Object)
+	e, err := c.waitUntilShown(c.r.Context(), s.key, text, parsed.Object)
 	if err != nil {
 		return err
 	}
@@ -131,25 +131,26 @@ func (c *call) storeNext(s storedObject, next server.Object) error {
 }
 
 // isUnchanged reports whether two versions of an object are equal except for the times of their
-// managed fields. The times are ignored, so that an apply of a Secret with the same stringData as
-// before is not a change.
-func isUnchanged(is, was server.Object) bool {
-	now, then := is.GetManagedFields(), was.GetManagedFields()
-	if len(now) != len(then) {
+// managed fields. It ignores these times, because they also change when a client applies a Secret
+// again with the same stringData.
+func isUnchanged(newObject, oldObject server.Object) bool {
+	newManagers, oldManagers := newObject.GetManagedFields(), oldObject.GetManagedFields()
+	if len(newManagers) != len(oldManagers) {
 		return false
 	}
-	now = slices.Clone(now)
-	for i := range now {
-		now[i].Time = then[i].Time
+	newManagers = slices.Clone(newManagers)
+	for i := range newManagers {
+		newManagers[i].Time = oldManagers[i].Time
 	}
-	is = is.DeepCopyObject().(server.Object)
-	is.SetManagedFields(now)
-	return equality.Semantic.DeepEqual(is, was)
+	newObject = newObject.DeepCopyObject().(server.Object)
+	newObject.SetManagedFields(newManagers)
+	return equality.Semantic.DeepEqual(newObject, oldObject)
 }
 
 // readStored reads an object from the API's file. It waits until the View contains the content of
 // the file, because the client that wrote the file last may have disconnected before podd read the
-// file. Without the wait, a change of the older version in the View would undo the last write.
+// file. If readStored did not wait, the caller would change the older version in the View, and this
+// change would undo the last write.
 func (c *call) readStored(key server.Key) (storedObject, error) {
 	s := storedObject{key: key}
 	var err error
@@ -160,9 +161,9 @@ func (c *call) readStored(key server.Key) (storedObject, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, apierrors.NewConflict(c.res.GroupResource(), key.Name, errors.New("object is being deleted"))
 	}
-	s.written = c.res.NewObject()
+	s.fileObject = c.res.NewObject()
 	if err == nil {
-		err = json.Unmarshal(s.text, s.written)
+		err = json.Unmarshal(s.text, s.fileObject)
 	}
 	if err != nil {
 		return s, fmt.Errorf("reading %s %q: %w", c.res.Singular, key.Name, err)
@@ -183,13 +184,13 @@ func (c *call) checkIdentity(o server.Object, s storedObject) error {
 	if err := c.setNamespace(o); err != nil {
 		return err
 	}
-	was := s.entry.Object
+	oldObject := s.entry.Object
 	switch {
 	case o.GetName() != s.key.Name:
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%.80s) does not match the name on the URL (%s)", o.GetName(), s.key.Name))
-	case o.GetUID() != "" && o.GetUID() != was.GetUID():
-		return apierrors.NewConflict(c.res.GroupResource(), s.key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", o.GetUID(), was.GetUID()))
-	case o.GetResourceVersion() != "" && o.GetResourceVersion() != was.GetResourceVersion():
+	case o.GetUID() != "" && o.GetUID() != oldObject.GetUID():
+		return apierrors.NewConflict(c.res.GroupResource(), s.key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", o.GetUID(), oldObject.GetUID()))
+	case o.GetResourceVersion() != "" && o.GetResourceVersion() != oldObject.GetResourceVersion():
 		return newConflictError(c.res.GroupResource(), s.key.Name)
 	}
 	return nil
@@ -204,42 +205,43 @@ func newConflictError(gr schema.GroupResource, name string) error {
 // changes of o, because all other fields of a running pod must not change. For other kinds,
 // it is o.
 func (c *call) withAllowedChanges(o server.Object, s storedObject) (server.Object, error) {
-	o.SetUID(s.written.GetUID())
-	o.SetCreationTimestamp(s.written.GetCreationTimestamp())
+	o.SetUID(s.fileObject.GetUID())
+	o.SetCreationTimestamp(s.fileObject.GetCreationTimestamp())
 	removeServedFields(o, s)
-	checked, err := c.parseManifest(s.key.Name, manifestText(o))
+	parsed, err := c.parseManifest(s.key.Name, manifestText(o))
 	if err != nil {
 		return nil, err
 	}
-	managers, err := c.managedFields(s.servedObject(), o, checked.Object)
+	managers, err := c.managedFields(s.servedObject(), o, parsed.Object)
 	if err != nil {
 		return nil, err
 	}
-	next, err := c.checkUpdate(o, checked.Object, s)
+	newObject, err := c.checkUpdate(o, parsed.Object, s)
 	if err == nil {
-		next.SetManagedFields(managers)
+		newObject.SetManagedFields(managers)
 	}
-	return next, err
+	return newObject, err
 }
 
-// checkUpdate validates the change and returns the object to write. defaulted is o with defaults.
-func (c *call) checkUpdate(o, defaulted server.Object, s storedObject) (server.Object, error) {
-	switch was := s.parsed.Object.(type) {
+// checkUpdate validates the change and returns the object to write. objectWithDefaults is o with
+// defaults.
+func (c *call) checkUpdate(o, objectWithDefaults server.Object, s storedObject) (server.Object, error) {
+	switch oldObject := s.parsed.Object.(type) {
 	case *v1.Pod:
 		if c.i.Subresource == "resize" {
-			return c.newResizedPod(s, was, defaulted.(*v1.Pod))
+			return c.newResizedPod(s, oldObject, objectWithDefaults.(*v1.Pod))
 		}
-		return c.newUpdatedPod(s, was, defaulted.(*v1.Pod))
+		return c.newUpdatedPod(s, oldObject, objectWithDefaults.(*v1.Pod))
 	case *v1.ConfigMap:
-		return o, c.checkConfigMap(s, was, defaulted.(*v1.ConfigMap))
+		return o, c.checkConfigMap(s, oldObject, objectWithDefaults.(*v1.ConfigMap))
 	case *v1.Secret:
-		return o, c.checkSecret(s, was, defaulted.(*v1.Secret))
+		return o, c.checkSecret(s, oldObject, objectWithDefaults.(*v1.Secret))
 	case *v1.PersistentVolumeClaim:
-		return o, c.checkClaim(s, was, defaulted.(*v1.PersistentVolumeClaim))
+		return o, c.checkClaim(s, oldObject, objectWithDefaults.(*v1.PersistentVolumeClaim))
 	case *v1.PersistentVolume:
-		return o, c.checkVolume(s, was, defaulted.(*v1.PersistentVolume))
+		return o, c.checkVolume(s, oldObject, objectWithDefaults.(*v1.PersistentVolume))
 	case *storage.CSIDriver:
-		return o, c.checkCSIDriver(s, was, defaulted.(*storage.CSIDriver))
+		return o, c.checkCSIDriver(s, oldObject, objectWithDefaults.(*storage.CSIDriver))
 	case *certificates.ClusterTrustBundle:
 		return o, nil // no check: only signerName must not change, and the name of the object determines it
 	}

@@ -14,29 +14,29 @@ import (
 
 const immutableMessage = "field is immutable when `immutable` is set"
 
-func (c *call) checkConfigMap(s storedObject, was, is *v1.ConfigMap) error {
+func (c *call) checkConfigMap(s storedObject, oldMap, newMap *v1.ConfigMap) error {
 	switch {
-	case !ptr.Deref(was.Immutable, false):
+	case !ptr.Deref(oldMap.Immutable, false):
 		return nil
-	case !ptr.Deref(is.Immutable, false):
+	case !ptr.Deref(newMap.Immutable, false):
 		return c.newForbiddenError(s, "immutable", immutableMessage)
-	case !equality.Semantic.DeepEqual(was.Data, is.Data):
+	case !equality.Semantic.DeepEqual(oldMap.Data, newMap.Data):
 		return c.newForbiddenError(s, "data", immutableMessage)
-	case !equality.Semantic.DeepEqual(was.BinaryData, is.BinaryData):
+	case !equality.Semantic.DeepEqual(oldMap.BinaryData, newMap.BinaryData):
 		return c.newForbiddenError(s, "binaryData", immutableMessage)
 	}
 	return nil
 }
 
-func (c *call) checkSecret(s storedObject, was, is *v1.Secret) error {
+func (c *call) checkSecret(s storedObject, oldSecret, newSecret *v1.Secret) error {
 	switch {
-	case was.Type != is.Type:
+	case oldSecret.Type != newSecret.Type:
 		return c.newForbiddenError(s, "type", "field is immutable")
-	case !ptr.Deref(was.Immutable, false):
+	case !ptr.Deref(oldSecret.Immutable, false):
 		return nil
-	case !ptr.Deref(is.Immutable, false):
+	case !ptr.Deref(newSecret.Immutable, false):
 		return c.newForbiddenError(s, "immutable", immutableMessage)
-	case !equality.Semantic.DeepEqual(was.Data, is.Data):
+	case !equality.Semantic.DeepEqual(oldSecret.Data, newSecret.Data):
 		return c.newForbiddenError(s, "data", immutableMessage)
 	}
 	return nil
@@ -44,34 +44,34 @@ func (c *call) checkSecret(s storedObject, was, is *v1.Secret) error {
 
 // checkClaim returns an error if the spec has changed, unless the only change is a greater
 // requested size.
-func (c *call) checkClaim(s storedObject, was, is *v1.PersistentVolumeClaim) error {
-	before, after := was.Spec.Resources.Requests[v1.ResourceStorage], is.Spec.Resources.Requests[v1.ResourceStorage]
-	if after.Cmp(before) < 0 {
+func (c *call) checkClaim(s storedObject, oldClaim, newClaim *v1.PersistentVolumeClaim) error {
+	oldSize, newSize := oldClaim.Spec.Resources.Requests[v1.ResourceStorage], newClaim.Spec.Resources.Requests[v1.ResourceStorage]
+	if newSize.Cmp(oldSize) < 0 {
 		return c.newForbiddenError(s, "spec.resources.requests.storage", "field can not be less than previous value")
 	}
-	same := is.DeepCopy()
-	same.Spec.Resources.Requests = was.Spec.Resources.Requests
-	if field := firstSpecDifference(was.Spec, same.Spec); field != "" {
+	withOldSize := newClaim.DeepCopy()
+	withOldSize.Spec.Resources.Requests = oldClaim.Spec.Resources.Requests
+	if field := firstSpecDifference(oldClaim.Spec, withOldSize.Spec); field != "" {
 		return c.newForbiddenError(s, field, "spec is immutable after creation except resources.requests for bound claims")
 	}
 	return nil
 }
 
-func (c *call) checkVolume(s storedObject, was, is *v1.PersistentVolume) error {
-	if field := firstSpecDifference(was.Spec.PersistentVolumeSource, is.Spec.PersistentVolumeSource); field != "" {
+func (c *call) checkVolume(s storedObject, oldVolume, newVolume *v1.PersistentVolume) error {
+	if field := firstSpecDifference(oldVolume.Spec.PersistentVolumeSource, newVolume.Spec.PersistentVolumeSource); field != "" {
 		return c.newForbiddenError(s, field, "spec.persistentvolumesource is immutable after creation")
 	}
-	if was.Spec.NodeAffinity != nil && !equality.Semantic.DeepEqual(was.Spec.NodeAffinity, is.Spec.NodeAffinity) {
+	if oldVolume.Spec.NodeAffinity != nil && !equality.Semantic.DeepEqual(oldVolume.Spec.NodeAffinity, newVolume.Spec.NodeAffinity) {
 		return c.newForbiddenError(s, "spec.nodeAffinity", "field is immutable")
 	}
 	return nil
 }
 
-func (c *call) checkCSIDriver(s storedObject, was, is *storage.CSIDriver) error {
+func (c *call) checkCSIDriver(s storedObject, oldDriver, newDriver *storage.CSIDriver) error {
 	switch {
-	case *was.Spec.AttachRequired != *is.Spec.AttachRequired:
+	case *oldDriver.Spec.AttachRequired != *newDriver.Spec.AttachRequired:
 		return c.newForbiddenError(s, "spec.attachRequired", "field is immutable")
-	case !slices.Equal(was.Spec.VolumeLifecycleModes, is.Spec.VolumeLifecycleModes):
+	case !slices.Equal(oldDriver.Spec.VolumeLifecycleModes, newDriver.Spec.VolumeLifecycleModes):
 		return c.newForbiddenError(s, "spec.volumeLifecycleModes", "field is immutable")
 	}
 	return nil
@@ -88,15 +88,15 @@ func firstSpecDifference(a, b any) string {
 }
 
 // toJSONValue converts v to the values that JSON decodes to: maps, slices and scalars.
-func toJSONValue(v any) (t any) {
+func toJSONValue(v any) (value any) {
 	text, err := json.Marshal(v)
 	if err == nil {
-		err = json.Unmarshal(text, &t)
+		err = json.Unmarshal(text, &value)
 	}
 	if err != nil {
 		panic("comparing Kubernetes objects: " + err.Error())
 	}
-	return t
+	return value
 }
 
 func differingPath(a, b any, path string) string {
@@ -106,9 +106,9 @@ func differingPath(a, b any, path string) string {
 		if !ok {
 			return path
 		}
-		all := maps.Clone(x)
-		maps.Copy(all, y)
-		for _, key := range slices.Sorted(maps.Keys(all)) {
+		bothFields := maps.Clone(x)
+		maps.Copy(bothFields, y)
+		for _, key := range slices.Sorted(maps.Keys(bothFields)) {
 			if !equality.Semantic.DeepEqual(x[key], y[key]) {
 				return differingPath(x[key], y[key], path+"."+key)
 			}

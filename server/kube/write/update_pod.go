@@ -27,35 +27,35 @@ func (c *call) newUpdatedPod(s storedObject, oldPod, newPod *v1.Pod) (server.Obj
 	if err := c.checkPodUpdate(s, oldPod, newPod); err != nil {
 		return nil, err
 	}
-	next := s.written.DeepCopyObject().(*v1.Pod)
-	next.Labels, next.Annotations = newPod.Labels, newPod.Annotations
+	updatedPod := s.fileObject.DeepCopyObject().(*v1.Pod)
+	updatedPod.Labels, updatedPod.Annotations = newPod.Labels, newPod.Annotations
 	if !equality.Semantic.DeepEqual(oldPod.Spec.Tolerations, newPod.Spec.Tolerations) {
-		next.Spec.Tolerations = newPod.Spec.Tolerations
+		updatedPod.Spec.Tolerations = newPod.Spec.Tolerations
 	}
-	next.Spec.ActiveDeadlineSeconds = newPod.Spec.ActiveDeadlineSeconds
-	for n := range next.Spec.InitContainers {
-		next.Spec.InitContainers[n].Image = newPod.Spec.InitContainers[n].Image
+	updatedPod.Spec.ActiveDeadlineSeconds = newPod.Spec.ActiveDeadlineSeconds
+	for n := range updatedPod.Spec.InitContainers {
+		updatedPod.Spec.InitContainers[n].Image = newPod.Spec.InitContainers[n].Image
 	}
-	for n := range next.Spec.Containers {
-		next.Spec.Containers[n].Image = newPod.Spec.Containers[n].Image
+	for n := range updatedPod.Spec.Containers {
+		updatedPod.Spec.Containers[n].Image = newPod.Spec.Containers[n].Image
 	}
-	return next, nil
+	return updatedPod, nil
 }
 
 // checkAppArmorProfiles rejects changes of AppArmor annotations, because a container keeps
 // the profile that it was started with.
 func (c *call) checkAppArmorProfiles(s storedObject, oldPod, newPod *v1.Pod) error {
 	for _, side := range []struct {
-		annotations, other map[string]string
-		why                string
+		annotations, otherAnnotations map[string]string
+		reason                        string
 	}{
 		{oldPod.Annotations, newPod.Annotations, "may not remove or update AppArmor annotations"},
 		{newPod.Annotations, oldPod.Annotations, "may not add AppArmor annotations"},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(side.annotations)) {
-			value, ok := side.other[key]
+			value, ok := side.otherAnnotations[key]
 			if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && (!ok || value != side.annotations[key]) {
-				return c.newForbiddenError(s, fmt.Sprintf("metadata.annotations[%s]", key), side.why)
+				return c.newForbiddenError(s, fmt.Sprintf("metadata.annotations[%s]", key), side.reason)
 			}
 		}
 	}
@@ -69,35 +69,35 @@ func (c *call) checkPodUpdate(s storedObject, oldPod, newPod *v1.Pod) error {
 	if len(oldPod.Spec.Containers) != len(newPod.Spec.Containers) || len(oldPod.Spec.InitContainers) != len(newPod.Spec.InitContainers) {
 		return c.newForbiddenError(s, "spec.containers", "pod updates may not add or remove containers")
 	}
-	before, after := oldPod.Spec.ActiveDeadlineSeconds, newPod.Spec.ActiveDeadlineSeconds
+	oldDeadline, newDeadline := oldPod.Spec.ActiveDeadlineSeconds, newPod.Spec.ActiveDeadlineSeconds
 	switch {
-	case before != nil && after == nil:
+	case oldDeadline != nil && newDeadline == nil:
 		return c.newForbiddenError(s, "spec.activeDeadlineSeconds", "must not update from a positive integer to nil value")
-	case before != nil && *after > *before:
+	case oldDeadline != nil && *newDeadline > *oldDeadline:
 		return c.newForbiddenError(s, "spec.activeDeadlineSeconds", "must be less than or equal to previous value")
 	}
 	for _, t := range oldPod.Spec.Tolerations {
-		same := func(u v1.Toleration) bool {
+		isSameToleration := func(u v1.Toleration) bool {
 			u.TolerationSeconds = t.TolerationSeconds // only this field of a toleration may be changed
 			return equality.Semantic.DeepEqual(t, u)
 		}
-		if !slices.ContainsFunc(newPod.Spec.Tolerations, same) {
+		if !slices.ContainsFunc(newPod.Spec.Tolerations, isSameToleration) {
 			return c.newForbiddenError(s, "spec.tolerations", "existing toleration can not be modified or removed")
 		}
 	}
-	same := newPod.DeepCopy()
-	same.Spec.ActiveDeadlineSeconds, same.Spec.Tolerations = before, oldPod.Spec.Tolerations
-	for n := range same.Spec.InitContainers {
-		same.Spec.InitContainers[n].Image = oldPod.Spec.InitContainers[n].Image
+	withOldFields := newPod.DeepCopy()
+	withOldFields.Spec.ActiveDeadlineSeconds, withOldFields.Spec.Tolerations = oldDeadline, oldPod.Spec.Tolerations
+	for n := range withOldFields.Spec.InitContainers {
+		withOldFields.Spec.InitContainers[n].Image = oldPod.Spec.InitContainers[n].Image
 	}
-	for n := range same.Spec.Containers {
-		same.Spec.Containers[n].Image = oldPod.Spec.Containers[n].Image
+	for n := range withOldFields.Spec.Containers {
+		withOldFields.Spec.Containers[n].Image = oldPod.Spec.Containers[n].Image
 	}
-	field := firstSpecDifference(oldPod.Spec, same.Spec)
+	field := firstSpecDifference(oldPod.Spec, withOldFields.Spec)
 	if field == "" {
 		return nil
 	}
-	if copyCPUAndMemory(&same.Spec, &oldPod.Spec); firstSpecDifference(oldPod.Spec, same.Spec) == "" {
+	if copyCPUAndMemory(&withOldFields.Spec, &oldPod.Spec); firstSpecDifference(oldPod.Spec, withOldFields.Spec) == "" {
 		return c.newForbiddenError(s, field, mutableFieldsMessage+"; to change cpu and memory, use \"kubectl patch --subresource resize\"")
 	}
 	return c.newForbiddenError(s, field, mutableFieldsMessage)
@@ -110,21 +110,21 @@ func (c *call) newResizedPod(s storedObject, oldPod, newPod *v1.Pod) (server.Obj
 	if len(oldPod.Spec.Containers) != len(newPod.Spec.Containers) || len(oldPod.Spec.InitContainers) != len(newPod.Spec.InitContainers) {
 		return nil, c.newForbiddenError(s, "spec.containers", "containers may not be added or removed on resize")
 	}
-	same := newPod.DeepCopy()
-	next := s.written.DeepCopyObject().(*v1.Pod)
-	for _, list := range []struct{ same, next []v1.Container }{
-		{same.Spec.InitContainers, next.Spec.InitContainers},
-		{same.Spec.Containers, next.Spec.Containers},
+	withOldAmounts := newPod.DeepCopy()
+	resizedPod := s.fileObject.DeepCopyObject().(*v1.Pod)
+	for _, list := range []struct{ source, target []v1.Container }{
+		{withOldAmounts.Spec.InitContainers, resizedPod.Spec.InitContainers},
+		{withOldAmounts.Spec.Containers, resizedPod.Spec.Containers},
 	} {
-		for n := range list.next {
-			list.next[n].Resources = list.same[n].Resources
+		for n := range list.target {
+			list.target[n].Resources = list.source[n].Resources
 		}
 	}
-	copyCPUAndMemory(&same.Spec, &oldPod.Spec)
-	if field := firstSpecDifference(oldPod.Spec, same.Spec); field != "" {
+	copyCPUAndMemory(&withOldAmounts.Spec, &oldPod.Spec)
+	if field := firstSpecDifference(oldPod.Spec, withOldAmounts.Spec); field != "" {
 		return nil, c.newForbiddenError(s, field, "only cpu and memory resources are mutable")
 	}
-	return next, nil
+	return resizedPod, nil
 }
 
 // copyCPUAndMemory sets the CPU and memory of each container in spec to those of the container at
@@ -159,8 +159,8 @@ func withCPUAndMemory(r, source v1.ResourceRequirements) v1.ResourceRequirements
 }
 
 // newForbiddenError returns the error for a field that must not be changed.
-func (c *call) newForbiddenError(s storedObject, field, why string) error {
+func (c *call) newForbiddenError(s storedObject, field, reason string) error {
 	return c.newInvalidError(s.key.Name, metav1.StatusCause{
-		Type: metav1.CauseType("FieldValueForbidden"), Field: field, Message: fmt.Sprintf("Forbidden: %s", why),
+		Type: metav1.CauseType("FieldValueForbidden"), Field: field, Message: fmt.Sprintf("Forbidden: %s", reason),
 	})
 }
