@@ -60,13 +60,13 @@ func (c admissionCounts) stopTracking(uid types.UID) {
 // resourceLevels returns the kubelet's label value that states whether the pod itself, its
 // containers or both have requests or limits.
 func resourceLevels(p *v1.Pod) string {
-	ofPod, ofContainers := resourcehelper.IsPodLevelResourcesSet(p), hasResources(p.Spec.InitContainers) || hasResources(p.Spec.Containers)
+	podHasResources, containersHaveResources := resourcehelper.IsPodLevelResourcesSet(p), hasResources(p.Spec.InitContainers) || hasResources(p.Spec.Containers)
 	switch {
-	case ofPod && ofContainers:
+	case podHasResources && containersHaveResources:
 		return "pod_and_container_level"
-	case ofPod:
+	case podHasResources:
 		return "pod_level"
-	case ofContainers:
+	case containersHaveResources:
 		return "container_level"
 	}
 	return ""

@@ -11,8 +11,8 @@ type atomicTime struct{ at atomic.Pointer[time.Time] }
 
 // swap stores t and returns the previous time, or zero if there was none.
 func (m *atomicTime) swap(t time.Time) time.Time {
-	if before := m.at.Swap(&t); before != nil {
-		return *before
+	if previous := m.at.Swap(&t); previous != nil {
+		return *previous
 	}
 	return time.Time{}
 }

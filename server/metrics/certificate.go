@@ -42,17 +42,17 @@ func (c certificateCounts) collectors(expiry func() (time.Time, error)) []promet
 // A PodCertificateState is a state of pod certificates of one signer, such as "fresh".
 type PodCertificateState struct{ Signer, State string }
 
-// RecordCertificateRequest records the result of a certificate request. If serving is set, the
+// RecordCertificateRequest records the result of a certificate request. If isServing is set, the
 // certificate is the serving certificate of the kubelet's port. Otherwise it is the node's client
 // certificate. created is the time at which the replaced certificate was created, or zero if no
 // certificate was replaced.
-func (c certificateCounts) RecordCertificateRequest(serving bool, created, now time.Time, err error) {
+func (c certificateCounts) RecordCertificateRequest(isServing bool, created, now time.Time, err error) {
 	switch {
-	case err != nil && serving:
+	case err != nil && isServing:
 		c.servingErrors.Inc()
 	case err != nil:
 		c.clientErrors.Inc()
-	case serving && !created.IsZero():
+	case isServing && !created.IsZero():
 		c.rotationAge.Observe(now.Sub(created).Seconds())
 	}
 }
@@ -63,9 +63,9 @@ func remainingSeconds(expiry func() (time.Time, error), now time.Time) float64 {
 	if expiry == nil {
 		return math.Inf(1)
 	}
-	at, err := expiry()
+	expiryTime, err := expiry()
 	if err != nil {
 		return math.Inf(1)
 	}
-	return at.Sub(now).Seconds()
+	return expiryTime.Sub(now).Seconds()
 }

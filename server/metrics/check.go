@@ -24,10 +24,10 @@ func (c checkCounts) collectors() []prometheus.Collector {
 // RecordHealthCheck records the result of a health check of kind "healthz", "livez" or
 // "readyz".
 func (c checkCounts) RecordHealthCheck(kind, check string, err error) {
-	status, passed := "success", 1.0
+	status, value := "success", 1.0
 	if err != nil {
-		status, passed = "error", 0
+		status, value = "error", 0
 	}
-	c.lastResult.WithLabelValues(check, kind).Set(passed)
+	c.lastResult.WithLabelValues(check, kind).Set(value)
 	c.checks.WithLabelValues(check, kind, status).Inc()
 }

@@ -26,6 +26,8 @@ func (c clientCounts) RecordClientRequest(code, method, host string) {
 	c.clientRequests.WithLabelValues(code, method, host).Inc()
 }
 
-// RecordStatusSync records that the status of a pod was written to the API server. took is the time
-// since the first change of the status.
-func (c clientCounts) RecordStatusSync(took time.Duration) { c.statusSync.Observe(took.Seconds()) }
+// RecordStatusSync records that the status of a pod was written to the API server. duration is the
+// time since the first change of the status.
+func (c clientCounts) RecordStatusSync(duration time.Duration) {
+	c.statusSync.Observe(duration.Seconds())
+}

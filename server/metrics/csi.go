@@ -20,6 +20,6 @@ func newDriverCounts() driverCounts {
 // RecordDriverCall records a call of a CSI driver. method is the full gRPC method, such as
 // "/csi.v1.Node/NodeStageVolume". The label migrated is always false, because podd does not
 // migrate in-tree volume plugins to CSI.
-func (c driverCounts) RecordDriverCall(driver, method, code string, took time.Duration) {
-	c.driverDuration.WithLabelValues(driver, method, code, "false").Observe(took.Seconds())
+func (c driverCounts) RecordDriverCall(driver, method, code string, duration time.Duration) {
+	c.driverDuration.WithLabelValues(driver, method, code, "false").Observe(duration.Seconds())
 }

@@ -218,12 +218,12 @@ func (c startTimeCollector) Describe(to chan<- *prometheus.Desc) { prometheus.De
 
 // Collect implements prometheus.Collector.
 func (c startTimeCollector) Collect(to chan<- prometheus.Metric) {
-	all := make(chan prometheus.Metric)
+	metrics := make(chan prometheus.Metric)
 	go func() {
-		defer close(all)
-		c.Collector.Collect(all)
+		defer close(metrics)
+		c.Collector.Collect(metrics)
 	}()
-	for m := range all {
+	for m := range metrics {
 		if strings.Contains(m.Desc().String(), `"process_start_time_seconds"`) {
 			to <- m
 		}

@@ -65,14 +65,14 @@ func (c podCounts) collectors() []prometheus.Collector {
 type Sandbox struct {
 	Handler          string // "" for the runtime's default
 	HasUserNamespace bool
-	Took             time.Duration
+	Duration         time.Duration
 	Err              error
 }
 
 // RecordSandbox records an attempt to create a sandbox.
 func (c podCounts) RecordSandbox(s Sandbox) {
 	c.startedPods.Inc()
-	c.sandboxDuration.WithLabelValues(s.Handler).Observe(s.Took.Seconds())
+	c.sandboxDuration.WithLabelValues(s.Handler).Observe(s.Duration.Seconds())
 	if s.Err != nil {
 		c.podErrors.Inc()
 		c.sandboxErrors.WithLabelValues(s.Handler).Inc()
@@ -97,8 +97,8 @@ func (c podCounts) RecordContainerStart(kind, reason string) {
 }
 
 // RecordPull records a successful image pull. size is in bytes.
-func (c podCounts) RecordPull(size uint64, took time.Duration) {
-	c.pullDuration.WithLabelValues(sizeBucket(size)).Observe(took.Seconds())
+func (c podCounts) RecordPull(size uint64, duration time.Duration) {
+	c.pullDuration.WithLabelValues(sizeBucket(size)).Observe(duration.Seconds())
 }
 
 // RecordEnsureImage records a check whether an image is present. policy is the pull policy of the
@@ -163,10 +163,10 @@ func (c podCounts) update(before, after *server.PodView) {
 	if before.Pod.Status.Reason != preempted && after.Pod.Status.Reason == preempted {
 		c.preemptions.WithLabelValues(after.PreemptionSignal).Inc()
 	}
-	from, to := &before.Pod.Status, &after.Pod.Status
-	c.countTerminations("init_container", from.InitContainerStatuses, to.InitContainerStatuses)
-	c.countTerminations("container", from.ContainerStatuses, to.ContainerStatuses)
-	c.countTerminations("ephemeral_container", from.EphemeralContainerStatuses, to.EphemeralContainerStatuses)
+	oldStatus, newStatus := &before.Pod.Status, &after.Pod.Status
+	c.countTerminations("init_container", oldStatus.InitContainerStatuses, newStatus.InitContainerStatuses)
+	c.countTerminations("container", oldStatus.ContainerStatuses, newStatus.ContainerStatuses)
+	c.countTerminations("ephemeral_container", oldStatus.EphemeralContainerStatuses, newStatus.EphemeralContainerStatuses)
 }
 
 // countTerminations counts the containers that terminated between two versions of a pod's container
@@ -174,12 +174,12 @@ func (c podCounts) update(before, after *server.PodView) {
 // terminated before podd started.
 func (c podCounts) countTerminations(kind string, before, after []v1.ContainerStatus) {
 	for i := range after {
-		old := slices.IndexFunc(before, func(s v1.ContainerStatus) bool { return s.Name == after[i].Name })
+		oldIndex := slices.IndexFunc(before, func(s v1.ContainerStatus) bool { return s.Name == after[i].Name })
 		t := lastTermination(&after[i])
-		if old < 0 || t == nil {
+		if oldIndex < 0 || t == nil {
 			continue
 		}
-		if was := lastTermination(&before[old]); was != nil && was.ContainerID == t.ContainerID && was.FinishedAt.Equal(&t.FinishedAt) {
+		if oldTermination := lastTermination(&before[oldIndex]); oldTermination != nil && oldTermination.ContainerID == t.ContainerID && oldTermination.FinishedAt.Equal(&t.FinishedAt) {
 			continue
 		}
 		c.terminatedContainers.WithLabelValues(kind, strconv.Itoa(int(t.ExitCode)), t.Reason).Inc()

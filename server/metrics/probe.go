@@ -34,7 +34,7 @@ type Probe struct {
 	Container string
 	Kind      string // "liveness", "readiness" or "startup"
 	Passed    bool
-	Took      time.Duration
+	Duration  time.Duration
 	Err       error // set if the probe could not be attempted
 }
 
@@ -49,7 +49,7 @@ func (c probeCounts) RecordProbe(p Probe) {
 	}
 	c.attempts.WithLabelValues(kind, result, p.Container, p.Pod.Name, p.Pod.Namespace, string(p.UID)).Inc()
 	if p.Err == nil {
-		c.probeDuration.WithLabelValues(kind, p.Container, p.Pod.Name, p.Pod.Namespace).Observe(p.Took.Seconds())
+		c.probeDuration.WithLabelValues(kind, p.Container, p.Pod.Name, p.Pod.Namespace).Observe(p.Duration.Seconds())
 	}
 }
 

@@ -43,9 +43,9 @@ func (c requestCounts) CountRequests(server string, h http.Handler) http.Handler
 		c.requests.WithLabelValues(labels...).Inc()
 		inFlight := c.inFlight.WithLabelValues(labels...)
 		inFlight.Inc()
-		defer func(began time.Time) {
+		defer func(startTime time.Time) {
 			inFlight.Dec()
-			c.requestDuration.WithLabelValues(labels...).Observe(time.Since(began).Seconds())
+			c.requestDuration.WithLabelValues(labels...).Observe(time.Since(startTime).Seconds())
 		}(time.Now())
 		h.ServeHTTP(w, r)
 	})
@@ -54,14 +54,14 @@ func (c requestCounts) CountRequests(server string, h http.Handler) http.Handler
 // pathLabel returns the first element of a path if podd serves such paths. For all other paths it
 // returns "other", because clients must not be able to create an unlimited number of series.
 func pathLabel(path string) string {
-	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	first, remaining, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
 	case "":
 		return "/"
 	case "metrics":
-		switch rest {
+		switch remaining {
 		case "cadvisor", "probes", "resource", "slis":
-			return first + "/" + rest
+			return first + "/" + remaining
 		}
 		return first
 	case "api", "apis", "attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "livez", "logs",

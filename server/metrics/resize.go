@@ -44,8 +44,8 @@ func (c resizeCounts) collectors() []prometheus.Collector {
 }
 
 // RecordResize records that podd has tried to resize a container or the cgroup of a pod.
-func (c resizeCounts) RecordResize(took time.Duration, err error) {
-	c.resizeDuration.WithLabelValues(strconv.FormatBool(err == nil)).Observe(float64(took.Milliseconds()))
+func (c resizeCounts) RecordResize(duration time.Duration, err error) {
+	c.resizeDuration.WithLabelValues(strconv.FormatBool(err == nil)).Observe(float64(duration.Milliseconds()))
 }
 
 // Reasons why a resize is no longer deferred. The names are those of the kubelet.
@@ -81,13 +81,13 @@ func (c resizeCounts) update(before, after *server.PodView, now time.Time) {
 // countRequested counts the changes of the resources of containers between two versions of a pod.
 func (c resizeCounts) countRequested(before, after []v1.Container) {
 	for i := range after {
-		old := slices.IndexFunc(before, func(b v1.Container) bool { return b.Name == after[i].Name })
-		if old < 0 {
+		oldIndex := slices.IndexFunc(before, func(b v1.Container) bool { return b.Name == after[i].Name })
+		if oldIndex < 0 {
 			continue
 		}
-		from, to := &before[old].Resources, &after[i].Resources
+		oldResources, newResources := &before[oldIndex].Resources, &after[i].Resources
 		for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
-			for requirement, amounts := range map[string][2]v1.ResourceList{"requests": {from.Requests, to.Requests}, "limits": {from.Limits, to.Limits}} {
+			for requirement, amounts := range map[string][2]v1.ResourceList{"requests": {oldResources.Requests, newResources.Requests}, "limits": {oldResources.Limits, newResources.Limits}} {
 				if operation := resizeOperation(amounts[0][name], amounts[1][name]); operation != "" {
 					c.requestedResizes.WithLabelValues(string(name), requirement, operation).Inc()
 				}
@@ -113,12 +113,12 @@ func resizeOperation(before, after resource.Quantity) string {
 
 // endDeferred records the end of the deferred resize of p. It does nothing if p has none.
 func (c resizeCounts) endDeferred(p *server.PodView, resolution string, now time.Time) {
-	pending := condition.Find(p.Pod.Status.Conditions, v1.PodResizePending)
-	if pending == nil || pending.Reason != v1.PodReasonDeferred {
+	pendingCondition := condition.Find(p.Pod.Status.Conditions, v1.PodResizePending)
+	if pendingCondition == nil || pendingCondition.Reason != v1.PodReasonDeferred {
 		return
 	}
-	took := max(now.Sub(pending.LastTransitionTime.Time), 0)
-	c.deferredDuration.WithLabelValues(resolution, priorityLabel(p.Pod)).Observe(took.Seconds())
+	duration := max(now.Sub(pendingCondition.LastTransitionTime.Time), 0)
+	c.deferredDuration.WithLabelValues(resolution, priorityLabel(p.Pod)).Observe(duration.Seconds())
 }
 
 // collectResizes emits the number of pods with a resize that is pending or in progress.
@@ -141,13 +141,13 @@ func collectResizes(v *server.View, emit emitter) {
 
 // hasSameResources reports whether the containers of two versions of a pod have the same resources.
 func hasSameResources(a, b *v1.PodSpec) bool {
-	resources := func(s *v1.PodSpec) (all []v1.ResourceRequirements) {
+	resources := func(s *v1.PodSpec) (requirements []v1.ResourceRequirements) {
 		for _, list := range [][]v1.Container{s.InitContainers, s.Containers} {
 			for i := range list {
-				all = append(all, list[i].Resources)
+				requirements = append(requirements, list[i].Resources)
 			}
 		}
-		return all
+		return requirements
 	}
 	return apiequality.Semantic.DeepEqual(resources(a), resources(b)) && apiequality.Semantic.DeepEqual(a.Resources, b.Resources)
 }

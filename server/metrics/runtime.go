@@ -38,10 +38,10 @@ func (c runtimeCounts) collectors() []prometheus.Collector {
 }
 
 // RecordCall records a call of a CRI method, such as "RunPodSandbox".
-func (c runtimeCounts) RecordCall(method string, took time.Duration, err error) {
+func (c runtimeCounts) RecordCall(method string, duration time.Duration, err error) {
 	operation := operationLabel(method)
 	c.calls.WithLabelValues(operation).Inc()
-	c.callDuration.WithLabelValues(operation).Observe(took.Seconds())
+	c.callDuration.WithLabelValues(operation).Observe(duration.Seconds())
 	if err != nil {
 		c.failedCalls.WithLabelValues(operation).Inc()
 	}
@@ -66,15 +66,15 @@ func operationLabel(method string) string {
 }
 
 // RecordRelist records a relist of all pods.
-func (c runtimeCounts) RecordRelist(began time.Time, took time.Duration) {
-	c.relistDuration.Observe(took.Seconds())
-	c.lastRelistGauge.Set(float64(began.UnixNano()) / 1e9)
-	if before := c.lastRelist.swap(began); !before.IsZero() {
-		c.relistInterval.Observe(began.Sub(before).Seconds())
+func (c runtimeCounts) RecordRelist(startTime time.Time, duration time.Duration) {
+	c.relistDuration.Observe(duration.Seconds())
+	c.lastRelistGauge.Set(float64(startTime.UnixNano()) / 1e9)
+	if previous := c.lastRelist.swap(startTime); !previous.IsZero() {
+		c.relistInterval.Observe(startTime.Sub(previous).Seconds())
 	}
 }
 
 // RecordPodRelist records a relist of only the pods that may have changed.
-func (c runtimeCounts) RecordPodRelist(took time.Duration) {
-	c.podRelistDuration.Observe(took.Seconds())
+func (c runtimeCounts) RecordPodRelist(duration time.Duration) {
+	c.podRelistDuration.Observe(duration.Seconds())
 }

@@ -129,26 +129,26 @@ func (c startCounts) stopTracking(uid types.UID) {
 
 // initSpans returns the run times of the init containers that have terminated.
 func initSpans(p *v1.Pod) []span {
-	var all []span
+	var spans []span
 	for _, c := range p.Status.InitContainerStatuses {
 		if t := c.State.Terminated; t != nil {
-			all = append(all, span{t.StartedAt.Time, t.FinishedAt.Time})
+			spans = append(spans, span{t.StartedAt.Time, t.FinishedAt.Time})
 		}
 	}
-	return all
+	return spans
 }
 
 // totalTime returns the total time that is covered by at least one of the spans.
-func totalTime(all []span) (sum time.Duration) {
-	order.Slice(all, func(a, b span) int { return a.from.Compare(b.from) })
-	var until time.Time
-	for _, s := range all {
-		if s.from.Before(until) {
-			s.from = until
+func totalTime(spans []span) (sum time.Duration) {
+	order.Slice(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	var countedUntil time.Time
+	for _, s := range spans {
+		if s.from.Before(countedUntil) {
+			s.from = countedUntil
 		}
 		if s.to.After(s.from) {
 			sum += s.to.Sub(s.from)
-			until = s.to
+			countedUntil = s.to
 		}
 	}
 	return sum

@@ -109,7 +109,7 @@ func newEmitter(to chan<- prometheus.Metric) emitter {
 }
 
 func (s stateCollector) collectPods(v *server.View, emit emitter) {
-	var live, ephemeral int
+	var runningSandboxes, ephemeralContainers int
 	desired, active := map[string]int{}, map[string]int{} // by the label static
 	states := map[string]int{"created": 0, "running": 0, "exited": 0, "unknown": 0}
 	for _, p := range v.Pods {
@@ -120,9 +120,9 @@ func (s stateCollector) collectPods(v *server.View, emit emitter) {
 			}
 		}
 		if p.SandboxID != "" {
-			live++
+			runningSandboxes++
 		}
-		ephemeral += len(p.Pod.Spec.EphemeralContainers)
+		ephemeralContainers += len(p.Pod.Spec.EphemeralContainers)
 		for c := range server.ContainerStatuses(p.Pod) {
 			if label := stateLabel(c); label != "" {
 				states[label]++
@@ -134,8 +134,8 @@ func (s stateCollector) collectPods(v *server.View, emit emitter) {
 		emit(desiredPodsDesc, float64(desired[static]), static)
 		emit(activePodsDesc, float64(active[static]), static)
 	}
-	emit(runningPodsDesc, float64(live))
-	emit(ephemeralContainersDesc, float64(ephemeral))
+	emit(runningPodsDesc, float64(runningSandboxes))
+	emit(ephemeralContainersDesc, float64(ephemeralContainers))
 	for state, n := range states {
 		emit(runningContainersDesc, float64(n), state)
 	}
@@ -185,19 +185,19 @@ func (s sources) collectProblems(v *server.View, emit emitter) {
 // collectFiles emits the state of each file. For files with the same label it emits the oldest
 // content time, and whether any of the files is outdated.
 func (s sources) collectFiles(v *server.View, emit emitter) {
-	versions, isBehind := map[string]time.Time{}, map[string]bool{}
+	contentTimes, isOutdated := map[string]time.Time{}, map[string]bool{}
 	for _, f := range v.Files {
 		source := s.label(f.Path)
-		isBehind[source] = isBehind[source] || f.OutdatedReason != ""
-		if old := versions[source]; !f.ContentTime.IsZero() && (old.IsZero() || f.ContentTime.Before(old)) {
-			versions[source] = f.ContentTime
+		isOutdated[source] = isOutdated[source] || f.OutdatedReason != ""
+		if old := contentTimes[source]; !f.ContentTime.IsZero() && (old.IsZero() || f.ContentTime.Before(old)) {
+			contentTimes[source] = f.ContentTime
 		}
 	}
-	for source, t := range versions {
+	for source, t := range contentTimes {
 		emit(contentTimeDesc, unixSeconds(t), source)
 	}
-	for source, is := range isBehind {
-		emit(outdatedFileDesc, boolValue(is), source)
+	for source, outdated := range isOutdated {
+		emit(outdatedFileDesc, boolValue(outdated), source)
 	}
 }
 

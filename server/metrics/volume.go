@@ -25,25 +25,25 @@ func newVolumeCounts() volumeCounts {
 
 // RecordVolumeMeasurement records that the disk usage of a volume was measured. source is "du" or the
 // name of the CSI driver of the volume.
-func (c volumeCounts) RecordVolumeMeasurement(source string, took time.Duration) {
-	c.volumeMeasurements.WithLabelValues(source).Observe(took.Seconds())
+func (c volumeCounts) RecordVolumeMeasurement(source string, duration time.Duration) {
+	c.volumeMeasurements.WithLabelValues(source).Observe(duration.Seconds())
 }
 
 // RecordVolumeOperation records an operation on a volume. plugin is the kubelet's name of the volume
 // plugin, and operation is the kubelet's name of the operation, such as "volume_mount". The label
 // migrated is always false, as in RecordDriverCall.
-func (c volumeCounts) RecordVolumeOperation(plugin, operation string, took time.Duration, err error) {
+func (c volumeCounts) RecordVolumeOperation(plugin, operation string, duration time.Duration, err error) {
 	status := "success"
 	if err != nil {
 		status = "fail-unknown"
 	}
-	c.volumeOperations.WithLabelValues(plugin, operation, status, "false").Observe(took.Seconds())
+	c.volumeOperations.WithLabelValues(plugin, operation, status, "false").Observe(duration.Seconds())
 }
 
 // collectVolumes emits the number of desired and of existing volumes. It assumes that all volumes
 // of a pod exist while the pod has a sandbox.
 func collectVolumes(v *server.View, emit emitter) {
-	desired, present := map[string]int{}, map[string]int{}
+	desired, existing := map[string]int{}, map[string]int{}
 	for _, p := range v.Pods {
 		for i := range p.Pod.Spec.Volumes {
 			kind := volumeplugin.Name(&p.Pod.Spec.Volumes[i], nil)
@@ -51,11 +51,11 @@ func collectVolumes(v *server.View, emit emitter) {
 				desired[kind]++
 			}
 			if p.SandboxID != "" {
-				present[kind]++
+				existing[kind]++
 			}
 		}
 	}
-	for state, counts := range map[string]map[string]int{"desired_state_of_world": desired, "actual_state_of_world": present} {
+	for state, counts := range map[string]map[string]int{"desired_state_of_world": desired, "actual_state_of_world": existing} {
 		for kind, n := range counts {
 			emit(volumeCountDesc, float64(n), kind, state)
 		}

@@ -50,14 +50,14 @@ const (
 
 // RecordAction records an action that the worker of a pod has completed. The action may
 // have failed.
-func (c workCounts) RecordAction(operation string, took time.Duration) {
-	c.actionDuration.WithLabelValues(operation).Observe(took.Seconds())
+func (c workCounts) RecordAction(operation string, duration time.Duration) {
+	c.actionDuration.WithLabelValues(operation).Observe(duration.Seconds())
 }
 
 // RecordCgroup records an operation on the cgroup of a pod: "create" if the cgroup was created or
 // its limits were set, or "destroy" if the cgroup was removed.
-func (c workCounts) RecordCgroup(operation string, took time.Duration) {
-	c.cgroupDuration.WithLabelValues(operation).Observe(took.Seconds())
+func (c workCounts) RecordCgroup(operation string, duration time.Duration) {
+	c.cgroupDuration.WithLabelValues(operation).Observe(duration.Seconds())
 }
 
 // RecordPluginRegistration records that a device plugin was registered for a resource.
@@ -67,8 +67,8 @@ func (c workCounts) RecordPluginRegistration(resource string) {
 
 // RecordDeviceAllocation records a call of Allocate of the device plugin for a resource. The call may
 // have failed.
-func (c workCounts) RecordDeviceAllocation(resource string, took time.Duration) {
-	c.allocationDuration.WithLabelValues(resource).Observe(took.Seconds())
+func (c workCounts) RecordDeviceAllocation(resource string, duration time.Duration) {
+	c.allocationDuration.WithLabelValues(resource).Observe(duration.Seconds())
 }
 
 // rejectionLabel returns the kubelet's label for the reason of a rejection. Resources of
@@ -89,11 +89,11 @@ func rejectionLabel(reason string) string {
 // UID; see Metrics.UpdatePod. An orphaned pod comes from no source and is already being deleted
 // when it is first observed. static is the label of the pod.
 func (c workCounts) update(before, after *server.PodView, static string) {
-	ends := after.Pod.DeletionTimestamp != nil
+	isBeingDeleted := after.Pod.DeletionTimestamp != nil
 	switch {
-	case ends && after.Path == "" && (before == nil || before.Path == "" && before.Pod.DeletionTimestamp == nil):
+	case isBeingDeleted && after.Path == "" && (before == nil || before.Path == "" && before.Pod.DeletionTimestamp == nil):
 		c.orphanedPods.Inc()
-	case before != nil && before.Pod.DeletionTimestamp != nil && !ends && before.Pod.UID == after.Pod.UID:
+	case before != nil && before.Pod.DeletionTimestamp != nil && !isBeingDeleted && before.Pod.UID == after.Pod.UID:
 		c.restartedPods.WithLabelValues(static).Inc()
 	}
 }

@@ -65,7 +65,7 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 		case plan.RunSandbox:
 			m.RecordSandbox(metrics.Sandbox{
 				Handler: runtimeClass(o.Pod), HasUserNamespace: o.Pod != nil && manifest.HasUserNamespace(&o.Pod.Object.Spec),
-				Took: o.Took, Err: o.Err,
+				Duration: o.Took, Err: o.Err,
 			})
 		case plan.StartContainer:
 			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
@@ -77,7 +77,7 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 				m.RecordPlainHook()
 			}
 		case plan.RunProbe:
-			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.ProbePassed, Took: o.Took, Err: o.Err}
+			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.ProbePassed, Duration: o.Took, Err: o.Err}
 			if o.Pod != nil {
 				p.UID = o.Pod.UID
 			}
