@@ -42,7 +42,7 @@ const maxCommandBytes = 64 << 10
 //	                                     the Image; the response comes after the removal
 //	POST /v1/images/prune                removes all images that are not in use, and returns
 //	                                     PrunedImages
-//	POST /v1/restart                     restarts the containers in the body, a Target; the
+//	POST /v1/restart                     restarts the containers in the body, a ContainerTarget; the
 //	                                     response comes when the request is accepted or rejected
 //	POST /v1/down                        stops and removes all pods, and returns a line with a
 //	                                     StopProgress whenever pods have been removed
@@ -72,8 +72,8 @@ type versionInfo struct {
 	Runtime string `json:"runtime,omitempty"`
 }
 
-// Target is the pod or container to restart.
-type Target struct {
+// ContainerTarget names a container of a pod, or all containers of the pod.
+type ContainerTarget struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`                 // full name
 	Container string `json:"container,omitempty"` // "" for all containers
@@ -109,7 +109,7 @@ func (a *API) version(w http.ResponseWriter, _ *http.Request) {
 
 // restart serves /v1/restart.
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {
-	var t Target
+	var t ContainerTarget
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&t); err != nil {
 		replyError(w, NewBodyError("reading the restart request", err))
 		return
@@ -127,19 +127,19 @@ func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 
 // key returns the pod's key. It returns an error if a name is invalid, because the
 // names are used in paths and messages.
-func (t Target) key() (types.NamespacedName, error) {
-	bad := func(kind, name string, why []string) (types.NamespacedName, error) {
-		return types.NamespacedName{}, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("%.80q is not a valid %s name: %s", name, kind, why[0])}
+func (t ContainerTarget) key() (types.NamespacedName, error) {
+	newNameError := func(kind, name string, problems []string) (types.NamespacedName, error) {
+		return types.NamespacedName{}, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("%.80q is not a valid %s name: %s", name, kind, problems[0])}
 	}
-	if why := utilvalidation.IsDNS1123Label(t.Namespace); why != nil {
-		return bad("namespace", t.Namespace, why)
+	if problems := utilvalidation.IsDNS1123Label(t.Namespace); problems != nil {
+		return newNameError("namespace", t.Namespace, problems)
 	}
-	if why := validation.NameIsDNSSubdomain(t.Pod, false); why != nil {
-		return bad("pod", t.Pod, why)
+	if problems := validation.NameIsDNSSubdomain(t.Pod, false); problems != nil {
+		return newNameError("pod", t.Pod, problems)
 	}
 	if t.Container != "" {
-		if why := utilvalidation.IsDNS1123Label(t.Container); why != nil {
-			return bad("container", t.Container, why)
+		if problems := utilvalidation.IsDNS1123Label(t.Container); problems != nil {
+			return newNameError("container", t.Container, problems)
 		}
 	}
 	return types.NamespacedName{Namespace: t.Namespace, Name: t.Pod}, nil

@@ -10,7 +10,7 @@ import (
 type AcceptedChange struct {
 	// Change is the kind of the change, "node-name" or "empty".
 	Change string `json:"what"`
-	// Source is the directory or file that is empty.
+	// Source is the directory or file that is empty; "" if Change is "node-name".
 	Source string `json:"source,omitempty"`
 }
 

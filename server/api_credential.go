@@ -45,18 +45,18 @@ func CheckCredentialLifetime(lifetime time.Duration) error {
 }
 
 func (a *API) credential(w http.ResponseWriter, r *http.Request) {
-	life := defaultCredentialLife
+	lifetime := defaultCredentialLife
 	if q := r.URL.Query(); q.Has("duration") {
 		var err error
-		if life, err = time.ParseDuration(q.Get("duration")); err == nil {
-			err = CheckCredentialLifetime(life)
+		if lifetime, err = time.ParseDuration(q.Get("duration")); err == nil {
+			err = CheckCredentialLifetime(lifetime)
 		}
 		if err != nil {
 			replyError(w, &Error{Status: http.StatusBadRequest, Message: "parameter duration: " + err.Error()})
 			return
 		}
 	}
-	c, err := a.IssueCredential(life)
+	c, err := a.IssueCredential(lifetime)
 	if err != nil {
 		replyError(w, err)
 		return
@@ -66,10 +66,10 @@ func (a *API) credential(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) revoke(w http.ResponseWriter, _ *http.Request) {
-	done, err := a.RevokeCredentials()
+	revocation, err := a.RevokeCredentials()
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	Reply(w, http.StatusOK, done)
+	Reply(w, http.StatusOK, revocation)
 }

@@ -27,8 +27,8 @@ type StopProgress struct {
 
 // A StopProblem contains the reason why a pod does not stop.
 type StopProblem struct {
-	Pod Key    `json:"pod"`
-	Why string `json:"why"`
+	Pod    Key    `json:"pod"`
+	Reason string `json:"why"`
 }
 
 // down serves /v1/down.
@@ -67,22 +67,22 @@ func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stopPod
 	view := a.State.View()
 	go func() { result <- stopPods(ctx) }()
 
-	out := newLineWriter(w)
-	previous, reported := remainingPods(view), map[Key]string{}
-	err := out.send(StopProgress{Remaining: previous})
+	lines := newLineWriter(w)
+	previousPods, reportedProblems := remainingPods(view), map[Key]string{}
+	err := lines.send(StopProgress{Remaining: previousPods})
 	for err == nil {
 		select {
 		case err = <-result:
-			out.send(lastProgress(previous, remainingPods(a.State.View()), err)) // ignore errors, because the response ends in any case
+			lines.send(lastProgress(previousPods, remainingPods(a.State.View()), err)) // ignore errors, because the response ends in any case
 			cancel()
 			return
 		case <-a.State.Changed(view.Revision):
 			view = a.State.View()
-			current := remainingPods(view)
-			problems := newProblems(view, current, reported)
-			if !slices.Equal(current, previous) || len(problems) > 0 {
-				err = out.send(StopProgress{Stopped: difference(previous, current), Remaining: current, Problems: problems})
-				previous = current
+			currentPods := remainingPods(view)
+			problems := newProblems(view, currentPods, reportedProblems)
+			if !slices.Equal(currentPods, previousPods) || len(problems) > 0 {
+				err = lines.send(StopProgress{Stopped: difference(previousPods, currentPods), Remaining: currentPods, Problems: problems})
+				previousPods = currentPods
 			}
 		}
 	}
@@ -90,30 +90,30 @@ func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stopPod
 	<-result
 }
 
-// lastProgress returns the last line of a response. The parameter previous contains the pods that
-// remained in the previous line, and the parameter current contains the pods that still remain. err
-// is the operation's error.
-func lastProgress(previous, current []Key, err error) StopProgress {
+// lastProgress returns the last line of a response. previousPods contains the remaining pods of the
+// previous line, and currentPods contains the pods that remain now. err is the error of the
+// operation.
+func lastProgress(previousPods, currentPods []Key, err error) StopProgress {
 	if err != nil {
-		return StopProgress{Stopped: difference(previous, current), Remaining: current, Error: collapseSpace(err.Error())}
+		return StopProgress{Stopped: difference(previousPods, currentPods), Remaining: currentPods, Error: collapseSpace(err.Error())}
 	}
-	return StopProgress{Stopped: previous, Done: true}
+	return StopProgress{Stopped: previousPods, Done: true}
 }
 
 // stoppingPhases are the phases of pods that podd stops or removes.
 var stoppingPhases = []string{"stop", "wind down", "rest"}
 
-// newProblems returns the problems of the pods in remaining. It omits the problems that are already
-// in reported, and adds the new ones to this map. It also omits pods that podd has not begun to
-// stop, because their problems have another cause.
-func newProblems(v *View, remaining []Key, reported map[Key]string) (all []StopProblem) {
+// newProblems returns the problems of the pods in remaining. It omits problems that are already in
+// reported, and adds the returned problems to reported. It also omits pods that podd has not begun
+// to stop, because their problems have another cause.
+func newProblems(v *View, remaining []Key, reported map[Key]string) (problems []StopProblem) {
 	for _, p := range v.Pods {
 		if key := p.Key(); p.NeedsUser && slices.Contains(stoppingPhases, p.Phase) && p.Why != reported[key] && slices.Contains(remaining, key) {
 			reported[key] = p.Why
-			all = append(all, StopProblem{key, p.Why})
+			problems = append(problems, StopProblem{key, p.Why})
 		}
 	}
-	return all
+	return problems
 }
 
 // runningPods returns the keys of the pods that have not terminated, sorted by namespace

@@ -13,10 +13,10 @@ type Image struct {
 	// Names contains the tags of the image or, if it has none, its digests.
 	Names []string `json:"names"`
 	Bytes int64    `json:"bytes"`
-	// Pinned reports whether the configuration of the runtime forbids to remove the image.
-	Pinned bool `json:"pinned,omitempty"`
-	// Sandbox reports whether the runtime creates sandboxes from the image.
-	Sandbox bool `json:"sandbox,omitempty"`
+	// IsPinned reports whether the configuration of the runtime forbids removing the image.
+	IsPinned bool `json:"pinned,omitempty"`
+	// IsSandboxImage reports whether the runtime creates sandboxes from the image.
+	IsSandboxImage bool `json:"sandbox,omitempty"`
 	// FirstDetected is when podd first listed the image.
 	FirstDetected time.Time `json:"firstDetected"`
 	// LastUsed is when podd last found the image in use; nil if it was never in use.
@@ -25,24 +25,24 @@ type Image struct {
 	Users []string `json:"users"`
 	// Removal is why the garbage collection would remove the image now; nil if it keeps the image.
 	Removal *ImageRemoval `json:"removal,omitempty"`
-	// Kept is why the garbage collection would keep the image now; "" if it removes the image.
-	Kept string `json:"kept,omitempty"`
+	// KeepReason is why the garbage collection would keep the image now; "" if it removes the image.
+	KeepReason string `json:"kept,omitempty"`
 }
 
 // InUse reports whether pods, containers or the runtime use the image.
 func (i *Image) InUse() bool { return len(i.Users) > 0 || i.IsUsedByRuntime() }
 
 // IsUsedByRuntime reports whether the runtime itself needs the image, as the sandbox image for every
-// pod. Since containerd 2, only Pinned identifies the sandbox image, because the runtime does not
+// pod. Since containerd 2, only IsPinned identifies the sandbox image, because the runtime does not
 // report its name.
-func (i *Image) IsUsedByRuntime() bool { return i.Sandbox || i.Pinned }
+func (i *Image) IsUsedByRuntime() bool { return i.IsSandboxImage || i.IsPinned }
 
 // ImageRemoval describes the removal of an image by the garbage collection.
 type ImageRemoval struct {
 	// Reason is "space" or "age".
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Order is the position in the order of the removals, beginning with 1.
+	// Order is the position of the image among the removals, beginning with 1.
 	Order int `json:"order"`
 }
 
@@ -79,12 +79,12 @@ type ImageTarget struct {
 }
 
 func (a *API) listImages(w http.ResponseWriter, r *http.Request) {
-	all, err := a.Images.List(r.Context())
+	images, err := a.Images.List(r.Context())
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	Reply(w, http.StatusOK, all)
+	Reply(w, http.StatusOK, images)
 }
 
 func (a *API) removeImage(w http.ResponseWriter, r *http.Request) {
@@ -93,19 +93,19 @@ func (a *API) removeImage(w http.ResponseWriter, r *http.Request) {
 		replyError(w, NewBodyError("reading the request to remove an image", err))
 		return
 	}
-	removed, err := a.Images.Remove(r.Context(), t.Name)
+	image, err := a.Images.Remove(r.Context(), t.Name)
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	Reply(w, http.StatusOK, removed)
+	Reply(w, http.StatusOK, image)
 }
 
 func (a *API) pruneImages(w http.ResponseWriter, r *http.Request) {
-	removed, err := a.Images.Prune(r.Context())
+	pruned, err := a.Images.Prune(r.Context())
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	Reply(w, http.StatusOK, removed)
+	Reply(w, http.StatusOK, pruned)
 }

@@ -37,19 +37,19 @@ func parseLogRequest(q url.Values) (req LogRequest, err error) {
 	if req.Container = q.Get("container"); req.Container == "" {
 		return req, &Error{Status: http.StatusBadRequest, Message: "parameter container is missing"}
 	}
-	req.Pod, err = Target{q.Get("namespace"), q.Get("pod"), req.Container}.key()
+	req.Pod, err = ContainerTarget{q.Get("namespace"), q.Get("pod"), req.Container}.key()
 	if err != nil {
 		return req, err
 	}
-	for name, to := range map[string]*bool{"previous": &req.Previous, "follow": &req.Follow, "timestamps": &req.Timestamps} {
-		if *to, err = parseBool(q, name); err != nil {
+	for name, flag := range map[string]*bool{"previous": &req.Previous, "follow": &req.Follow, "timestamps": &req.Timestamps} {
+		if *flag, err = parseBool(q, name); err != nil {
 			return req, err
 		}
 	}
 	req.Tail = -1
-	for name, to := range map[string]*int64{"tail": &req.Tail, "limit": &req.Limit} {
+	for name, number := range map[string]*int64{"tail": &req.Tail, "limit": &req.Limit} {
 		if s := q.Get(name); s != "" {
-			if *to, err = strconv.ParseInt(s, 10, 64); err != nil {
+			if *number, err = strconv.ParseInt(s, 10, 64); err != nil {
 				return req, newParameterError(name, s, "a number")
 			}
 		}

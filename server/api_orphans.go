@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Orphan is a pod directory that belongs to no known pod and that podd does not remove
-// without a request.
+// Orphan is a pod directory that belongs to no pod of podd, and that podd removes only on
+// request.
 type Orphan struct {
 	UID    types.UID `json:"uid"`
 	Path   string    `json:"path"`
 	Reason string    `json:"reason"`
-	// Bytes is the disk usage in bytes, without mounted file systems. If Partial is set, the actual
+	// Bytes is the disk usage in bytes, without mounted file systems. If IsPartial is set, the actual
 	// usage is greater. If the usage is unknown, UnmeasuredReason is the reason.
 	Bytes            int64  `json:"bytes"`
-	Partial          bool   `json:"partial,omitempty"`
+	IsPartial        bool   `json:"partial,omitempty"`
 	UnmeasuredReason string `json:"unmeasured,omitempty"`
 }
 
@@ -36,12 +36,12 @@ type OrphanTarget struct {
 }
 
 func (a *API) listOrphans(w http.ResponseWriter, r *http.Request) {
-	all, err := a.Orphans.List(r.Context())
+	orphans, err := a.Orphans.List(r.Context())
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	Reply(w, http.StatusOK, append([]Orphan{}, all...))
+	Reply(w, http.StatusOK, append([]Orphan{}, orphans...))
 }
 
 func (a *API) removeOrphan(w http.ResponseWriter, r *http.Request) {

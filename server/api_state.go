@@ -42,17 +42,17 @@ func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert fu
 // newest View. Changes that occur while send runs are combined into a single Change. watchViews
 // returns when ctx is done or send fails.
 func watchViews(ctx context.Context, state Viewer, clientRevision uint64, send func(*Change) error) error {
-	var sent *View
+	var sentView *View
 	if v := state.View(); v.Revision == clientRevision {
-		sent = v
+		sentView = v
 	}
 	for {
 		v := state.View()
-		if sent == nil || v.Revision != sent.Revision {
-			if err := send(diff(sent, v)); err != nil {
+		if sentView == nil || v.Revision != sentView.Revision {
+			if err := send(diff(sentView, v)); err != nil {
 				return err
 			}
-			sent = v
+			sentView = v
 		}
 		select {
 		case <-ctx.Done():

@@ -28,15 +28,15 @@ func diff(earlier, later *View) *Change {
 		c.IsComplete = true
 		return c
 	}
-	old := podsByKey(earlier.Pods)
+	earlierPods := podsByKey(earlier.Pods)
 	c.Pods = []*PodView{}
 	for _, p := range later.Pods {
-		if old[p.Key()] != p {
+		if earlierPods[p.Key()] != p {
 			c.Pods = append(c.Pods, p)
 		}
-		delete(old, p.Key())
+		delete(earlierPods, p.Key())
 	}
-	for key := range old {
+	for key := range earlierPods {
 		c.Removed = append(c.Removed, key)
 	}
 	order.Slice(c.Removed, Key.Compare)
@@ -51,10 +51,10 @@ func (c *Change) Apply(earlier *View) *View {
 	if c.IsComplete {
 		return &later
 	}
-	changed := podsByKey(c.Pods)
+	changedPods := podsByKey(c.Pods)
 	pods := slices.Clone(c.Pods)
 	for _, p := range earlier.Pods {
-		if changed[p.Key()] == nil && !slices.Contains(c.Removed, p.Key()) {
+		if changedPods[p.Key()] == nil && !slices.Contains(c.Removed, p.Key()) {
 			pods = append(pods, p)
 		}
 	}

@@ -33,8 +33,8 @@ func NewNotFoundError(message string) *Error {
 // NewBodyError returns the *Error for a failure to read the body of a request. The parameter
 // operation describes the operation that failed.
 func NewBodyError(operation string, err error) *Error {
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the request body has more than %d bytes", operation, large.Limit)}
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the request body has more than %d bytes", operation, tooLarge.Limit)}
 	}
 	return &Error{Status: http.StatusBadRequest, Message: operation + ": " + err.Error()}
 }

@@ -19,8 +19,8 @@ func ReplyStatus(w http.ResponseWriter, err error) {
 // from its HTTP status.
 func KubeStatus(err error) *metav1.Status {
 	kind := metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
-		s := api.Status()
+	if statusErr := apierrors.APIStatus(nil); errors.As(err, &statusErr) {
+		s := statusErr.Status()
 		s.TypeMeta = kind
 		return &s
 	}

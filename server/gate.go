@@ -86,6 +86,6 @@ func replyBusy(w http.ResponseWriter, r *http.Request) {
 }
 
 func isHealthCheck(path string) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return first == "healthz" || first == "livez" || first == "readyz"
+	segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return segment == "healthz" || segment == "livez" || segment == "readyz"
 }

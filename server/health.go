@@ -41,7 +41,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	var failed []string
+	var failures []string
 	kind, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	for _, c := range checks {
 		err := c.Func()
@@ -49,14 +49,14 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.OnCheck(kind, c.Name, err)
 		}
 		if err != nil {
-			failed = append(failed, c.Name+": "+collapseSpace(err.Error()))
+			failures = append(failures, c.Name+": "+collapseSpace(err.Error()))
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if failed != nil {
+	if failures != nil {
 		w.WriteHeader(http.StatusInternalServerError)
-		io.WriteString(w, strings.Join(failed, "; ")+"\n")
+		io.WriteString(w, strings.Join(failures, "; ")+"\n")
 		return
 	}
 	io.WriteString(w, "ok")
@@ -70,9 +70,9 @@ func (h *Health) checks(path string) (checks []Check, ok bool) {
 	case "/healthz/ping", "/healthz/log":
 		return nil, true
 	}
-	name, below := strings.CutPrefix(path, "/healthz/")
+	name, isCheckPath := strings.CutPrefix(path, "/healthz/")
 	for _, c := range h.Checks {
-		if below && c.Name == name {
+		if isCheckPath && c.Name == name {
 			return []Check{c}, true
 		}
 	}

@@ -15,11 +15,11 @@ type LatestView struct {
 	mu            sync.Mutex // guards all following fields
 	view          *View
 	newViewSignal chan struct{} // closed when a newer View is stored
-	// incomplete is set from a call of Update to the next call of View or Publish. While it is set,
+	// isIncomplete is set from a call of Update to the next call of View or Publish. While it is set,
 	// view.Pods is not computed yet. View computes view.Pods by applying changes to pods.
-	incomplete bool
-	pods       []*PodView
-	changes    map[types.NamespacedName]*PodView // a nil value removes the pod
+	isIncomplete bool
+	pods         []*PodView
+	changes      map[types.NamespacedName]*PodView // a nil value removes the pod
 }
 
 var _ Viewer = (*LatestView)(nil)
@@ -36,7 +36,7 @@ func NewLatestView(v *View) *LatestView {
 func (l *LatestView) Publish(v *View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pods, l.incomplete = v.Pods, false
+	l.pods, l.isIncomplete = v.Pods, false
 	clear(l.changes)
 	l.storeLocked(v)
 }
@@ -49,7 +49,7 @@ func (l *LatestView) Update(v *View, changes map[types.NamespacedName]*PodView) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.Copy(l.changes, changes)
-	l.incomplete = true
+	l.isIncomplete = true
 	l.storeLocked(v)
 }
 
@@ -63,19 +63,19 @@ func (l *LatestView) storeLocked(v *View) {
 func (l *LatestView) View() *View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.incomplete {
+	if l.isIncomplete {
 		l.pods = applyChanges(l.pods, l.changes)
-		l.view.Pods, l.incomplete = l.pods, false
+		l.view.Pods, l.isIncomplete = l.pods, false
 		clear(l.changes)
 	}
 	return l.view
 }
 
 // Changed implements Viewer.
-func (l *LatestView) Changed(after uint64) <-chan struct{} {
+func (l *LatestView) Changed(afterRevision uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.view.Revision != after {
+	if l.view.Revision != afterRevision {
 		return closedChannel
 	}
 	return l.newViewSignal
@@ -93,14 +93,14 @@ func applyChanges(pods []*PodView, changes map[types.NamespacedName]*PodView) []
 	}
 	pods = slices.Clone(pods)
 	for key, p := range changes {
-		at, found := slices.BinarySearchFunc(pods, key, compareName)
+		index, found := slices.BinarySearchFunc(pods, key, compareName)
 		switch {
 		case p == nil && found:
-			pods = slices.Delete(pods, at, at+1)
+			pods = slices.Delete(pods, index, index+1)
 		case p != nil && found:
-			pods[at] = p
+			pods[index] = p
 		case p != nil:
-			pods = slices.Insert(pods, at, p)
+			pods = slices.Insert(pods, index, p)
 		}
 	}
 	return pods
@@ -109,19 +109,19 @@ func applyChanges(pods []*PodView, changes map[types.NamespacedName]*PodView) []
 // mergeChanges works like applyChanges. It is faster for many changes, because it does not move all
 // later pods for each inserted pod.
 func mergeChanges(pods []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
-	next := make([]*PodView, 0, len(pods)+len(changes))
+	merged := make([]*PodView, 0, len(pods)+len(changes))
 	for _, p := range pods {
-		if _, changed := changes[types.NamespacedName(p.Key())]; !changed {
-			next = append(next, p)
+		if _, isChanged := changes[types.NamespacedName(p.Key())]; !isChanged {
+			merged = append(merged, p)
 		}
 	}
 	for _, p := range changes {
 		if p != nil {
-			next = append(next, p)
+			merged = append(merged, p)
 		}
 	}
-	slices.SortFunc(next, func(a, b *PodView) int { return compareName(a, types.NamespacedName(b.Key())) })
-	return next
+	slices.SortFunc(merged, func(a, b *PodView) int { return compareName(a, types.NamespacedName(b.Key())) })
+	return merged
 }
 
 func compareName(p *PodView, key types.NamespacedName) int {

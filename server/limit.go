@@ -45,13 +45,13 @@ func (l *limitListener) closeAll() { l.closeIf(func(*limitConn) bool { return tr
 // hijacked ones. closed is their number.
 func (l *limitListener) closeIf(matches func(*limitConn) bool) (closed int) {
 	l.mu.Lock()
-	all := slices.Collect(maps.Keys(l.openConns))
+	conns := slices.Collect(maps.Keys(l.openConns))
 	l.mu.Unlock()
-	all = slices.DeleteFunc(all, func(c *limitConn) bool { return !matches(c) })
-	for _, c := range all {
+	conns = slices.DeleteFunc(conns, func(c *limitConn) bool { return !matches(c) })
+	for _, c := range conns {
 		c.Close()
 	}
-	return len(all)
+	return len(conns)
 }
 
 // Accept implements net.Listener.
@@ -113,8 +113,8 @@ func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
 		return nil, nil
 	}
 	c = e.Value.(*limitConn)
-	if left := gateSlotTimeout - time.Since(c.admittedAt); left > 0 {
-		return nil, time.After(left)
+	if remaining := gateSlotTimeout - time.Since(c.admittedAt); remaining > 0 {
+		return nil, time.After(remaining)
 	}
 	return c, nil
 }

@@ -37,21 +37,21 @@ func (c *limitConn) Close() error {
 	return c.Conn.Close()
 }
 
-// setAdmitted changes whether c is admitted. An admitted connection is not closed to make room for
-// a new connection. setAdmitted does nothing if c is closed.
-func (c *limitConn) setAdmitted(admitted bool) {
+// setAdmitted changes whether c is admitted. The listener does not close an admitted connection to
+// make room for a new connection. setAdmitted does nothing if c is closed.
+func (c *limitConn) setAdmitted(isAdmitted bool) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	to := c.listener.unadmitted
-	if admitted {
-		to = c.listener.admitted
+	list := c.listener.unadmitted
+	if isAdmitted {
+		list = c.listener.admitted
 	}
-	if !c.listener.openConns[c] || c.list == to {
+	if !c.listener.openConns[c] || c.list == list {
 		return
 	}
 	c.list.Remove(c.element)
-	c.list, c.element, c.admittedAt = to, to.PushBack(c), time.Now()
-	if !admitted {
+	c.list, c.element, c.admittedAt = list, list.PushBack(c), time.Now()
+	if !isAdmitted {
 		select {
 		case c.listener.unadmitSignal <- struct{}{}:
 		default: // an earlier signal has not been received yet, and one signal is sufficient
@@ -61,14 +61,14 @@ func (c *limitConn) setAdmitted(admitted bool) {
 
 // Write fails if the client reads nothing for writeTimeout.
 func (c *limitConn) Write(p []byte) (int, error) {
-	for sent := 0; ; {
+	for sentBytes := 0; ; {
 		if err := c.refreshDeadline(); err != nil {
-			return sent, err
+			return sentBytes, err
 		}
-		part := p[sent:min(len(p), sent+maxChunk)]
+		part := p[sentBytes:min(len(p), sentBytes+maxChunk)]
 		n, err := c.Conn.Write(part)
-		if sent += n; err != nil || sent == len(p) {
-			return sent, err
+		if sentBytes += n; err != nil || sentBytes == len(p) {
+			return sentBytes, err
 		}
 	}
 }
@@ -80,11 +80,11 @@ const maxChunk = 256 << 10
 func (c *limitConn) refreshDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	latest := time.Now().Add(writeTimeout)
-	if !c.deadline.IsZero() && c.deadline.Before(latest) {
-		latest = c.deadline
+	maxDeadline := time.Now().Add(writeTimeout)
+	if !c.deadline.IsZero() && c.deadline.Before(maxDeadline) {
+		maxDeadline = c.deadline
 	}
-	return c.Conn.SetWriteDeadline(latest)
+	return c.Conn.SetWriteDeadline(maxDeadline)
 }
 
 // SetWriteDeadline implements net.Conn.

@@ -26,13 +26,13 @@ func RequireSameOrigin(h http.Handler) http.Handler {
 // request, which podd does not allow. Use RequireSameOriginOrForwarded only on a node of a cluster,
 // where no other proxy forwards requests to the node.
 func RequireSameOriginOrForwarded(h http.Handler) http.Handler {
-	own := RequireSameOrigin(h)
+	sameOriginHandler := RequireSameOrigin(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if IsForwarded(r) {
 			h.ServeHTTP(w, r)
 			return
 		}
-		own.ServeHTTP(w, r)
+		sameOriginHandler.ServeHTTP(w, r)
 	})
 }
 

@@ -30,17 +30,17 @@ func PeerPID(c *net.UnixConn) (int, error) {
 
 // peerCredentials returns the credentials of the process at the other end of a Unix socket.
 func peerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
-	raw, err := c.SyscallConn()
+	conn, err := c.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("reading the peer's credentials: %w", err)
 	}
 	var cred *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	var sockoptErr error
+	err = conn.Control(func(fd uintptr) {
+		cred, sockoptErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err == nil {
-		err = failed
+		err = sockoptErr
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the peer's credentials: %w", err)

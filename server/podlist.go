@@ -44,9 +44,9 @@ func (l *PodListCache) list(v *View, convert func(*v1.Pod) *v1.Pod) *encodedPodL
 	if previous != nil && previous.view == v {
 		return previous
 	}
-	now := encodePods(v, previous, convert)
-	l.newestList = weak.Make(now)
-	return now
+	newList := encodePods(v, previous, convert)
+	l.newestList = weak.Make(newList)
+	return newList
 }
 
 // encodePods encodes the pods of v. It reuses the encoded pods of previous, an earlier list, which
@@ -81,9 +81,9 @@ func encodePods(v *View, previous *encodedPodList, convert func(*v1.Pod) *v1.Pod
 
 // encodePod encodes a pod. It cannot fail, because all fields have JSON types.
 func encodePod(p *v1.Pod) []byte {
-	untyped := *p
-	untyped.TypeMeta = metav1.TypeMeta{}
-	text, err := json.Marshal(&untyped)
+	podWithoutType := *p
+	podWithoutType.TypeMeta = metav1.TypeMeta{}
+	text, err := json.Marshal(&podWithoutType)
 	if err != nil {
 		panic("encoding a pod: " + err.Error())
 	}

@@ -6,22 +6,22 @@ import "podd/manifest/redact"
 // redact.Pod, and texts that can quote the output of a program are omitted. RedactPodView copies
 // each field explicitly, so that a new field of PodView is omitted by default.
 func RedactPodView(v *PodView) *PodView {
-	out := &PodView{
-		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, OutdatedRunningContainers: v.OutdatedRunningContainers, OutdatedStoppingContainers: v.OutdatedStoppingContainers,
+	redacted := &PodView{
+		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, IsCurrent: v.IsCurrent, OutdatedRunningContainers: v.OutdatedRunningContainers, OutdatedStoppingContainers: v.OutdatedStoppingContainers,
 		SandboxID: v.SandboxID, Exists: v.Exists, Ready: v.Ready,
 		Phase: v.Phase, Rule: v.Rule, WhyRule: v.WhyRule, NeedsUser: v.NeedsUser, Since: v.Since, NextCheck: v.NextCheck, Pulls: v.Pulls,
 	}
 	for _, s := range v.Decisions {
-		out.Decisions = append(out.Decisions, DecisionView{
+		redacted.Decisions = append(redacted.Decisions, DecisionView{
 			Container: s.Container, Rule: s.Rule, Reason: s.Reason, Crashes: s.Crashes, Until: s.Until, NeedsUser: s.NeedsUser,
 		})
 	}
 	for _, e := range v.LastExits {
-		out.LastExits = append(out.LastExits, ExitView{
+		redacted.LastExits = append(redacted.LastExits, ExitView{
 			Container: e.Container, ExitCode: e.ExitCode, Reason: e.Reason, Started: e.Started, Finished: e.Finished,
 		})
 	}
-	return out
+	return redacted
 }
 
 // RedactProblem returns a copy of p for clients that are not authenticated, without the private

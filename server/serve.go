@@ -70,8 +70,8 @@ func (s *Server) CloseClients(matches func(*x509.Certificate) bool) (closed int)
 		return 0
 	}
 	return l.closeIf(func(c *limitConn) bool {
-		peer := c.clientCertificate.Load()
-		return peer != nil && matches(peer)
+		certificate := c.clientCertificate.Load()
+		return certificate != nil && matches(certificate)
 	})
 }
 
@@ -89,11 +89,11 @@ func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 // writeTimeout. This also works while podd does not write, because the data is in the kernel's
 // buffers. Accepted connections inherit this option.
 func setUserTimeout(_, _ string, c syscall.RawConn) error {
-	var failed error
+	var sockoptErr error
 	err := c.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(writeTimeout.Milliseconds()))
+		sockoptErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(writeTimeout.Milliseconds()))
 	})
-	return errors.Join(err, failed)
+	return errors.Join(err, sockoptErr)
 }
 
 // Serve serves requests on ln until ctx is done, which also cancels the contexts of all
@@ -110,30 +110,30 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	conn.mayCloseSlow = !s.HandlerMarksAuthenticated && !s.AllowsStreams
 	defer conn.Close()
 	s.listener.Store(conn)
-	served := make(chan error, 1)
-	go func() { served <- s.serveListener(hs, conn) }()
-	var failed error
+	serveResult := make(chan error, 1)
+	go func() { serveResult <- s.serveListener(hs, conn) }()
+	var serveErr error
 	select {
 	case <-ctx.Done():
-	case failed = <-served:
+	case serveErr = <-serveResult:
 		cancel()
 	}
 
-	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	shutdownCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
-	if hs.Shutdown(end) != nil {
+	if hs.Shutdown(shutdownCtx) != nil {
 		hs.Close()
 	}
-	if failed == nil {
-		failed = <-served
+	if serveErr == nil {
+		serveErr = <-serveResult
 	}
 	conns.Wait()
 	conn.closeAll() // closeAll also closes hijacked connections, which hs does not track
 	handlers.Wait()
-	if errors.Is(failed, http.ErrServerClosed) {
+	if errors.Is(serveErr, http.ErrServerClosed) {
 		return nil
 	}
-	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), syscallCause(failed))
+	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), syscallCause(serveErr))
 }
 
 // trackRequests returns a handler that calls the Handler of s, and counts the calls in progress in
@@ -226,8 +226,8 @@ func (q quietLogHandler) Handle(ctx context.Context, r slog.Record) error {
 // syscallCause returns the error of the system call without the wrapping error, which repeats the
 // address.
 func syscallCause(err error) error {
-	if op := (*net.OpError)(nil); errors.As(err, &op) {
-		err = op.Err
+	if opErr := (*net.OpError)(nil); errors.As(err, &opErr) {
+		err = opErr.Err
 	}
 	return err
 }

@@ -53,12 +53,12 @@ func lockPath(socket string) string { return socket + ".lock" }
 
 // isFileAt reports whether the file at path is f.
 func isFileAt(f *os.File, path string) bool {
-	open, err := f.Stat()
+	openInfo, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	now, err := os.Lstat(path)
-	return err == nil && os.SameFile(open, now)
+	pathInfo, err := os.Lstat(path)
+	return err == nil && os.SameFile(openInfo, pathInfo)
 }
 
 // bind listens on path and replaces the socket of a process that has exited. The

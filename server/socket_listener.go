@@ -26,7 +26,9 @@ const socketCheckInterval = time.Second
 // creates both again within a second. If another podd uses the path, Accept waits until that
 // podd exits. Accept must not be called concurrently.
 func ListenSocket(ctx context.Context, runDir string, log *slog.Logger) (net.Listener, error) {
-	return listen(ctx, log, func(ctx context.Context, held *os.File) (*boundSocket, error) { return openSocket(ctx, runDir, held) })
+	return listen(ctx, log, func(ctx context.Context, heldLock *os.File) (*boundSocket, error) {
+		return openSocket(ctx, runDir, heldLock)
+	})
 }
 
 // ListenRoot opens a socket that only root can use. path must be below the root directory, which no
@@ -39,16 +41,16 @@ func ListenRoot(ctx context.Context, path string, log *slog.Logger) (net.Listene
 
 // A socketListener listens on a socket, and creates the socket again if it is removed.
 type socketListener struct {
-	// open opens the socket. held is the lock of the previous socket; nil if there is no
+	// open opens the socket. heldLock is the lock of the previous socket; nil if there is no
 	// lock.
-	open      func(ctx context.Context, held *os.File) (*boundSocket, error)
+	open      func(ctx context.Context, heldLock *os.File) (*boundSocket, error)
 	log       *slog.Logger
 	lastCheck time.Time // time of the last check; used only by Accept
 	lastErr   string    // error of the last check; "" after a success; used only by Accept
 
-	mu     sync.Mutex // guards all following fields
-	socket *boundSocket
-	closed bool
+	mu       sync.Mutex // guards all following fields
+	socket   *boundSocket
+	isClosed bool
 }
 
 func listen(ctx context.Context, log *slog.Logger, open func(context.Context, *os.File) (*boundSocket, error)) (net.Listener, error) {
@@ -67,9 +69,9 @@ type boundSocket struct {
 	fileInfo os.FileInfo // identifies the socket
 }
 
-// openSocket binds the socket in runDir. If held is not nil and is still the lock of the path,
-// openSocket uses held. Otherwise it acquires the lock.
-func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket, error) {
+// openSocket binds the socket in runDir. If heldLock is not nil and is still the lock of the path,
+// openSocket uses heldLock. Otherwise it acquires the lock.
+func openSocket(ctx context.Context, runDir string, heldLock *os.File) (*boundSocket, error) {
 	path := filepath.Join(runDir, SocketName)
 	if err := checkPathLength(path, "--run-dir"); err != nil {
 		return nil, err
@@ -77,15 +79,15 @@ func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket
 	if err := PrepareRunDir(runDir); err != nil {
 		return nil, err
 	}
-	lock := held
-	if held == nil || !isFileAt(held, lockPath(path)) {
+	lock := heldLock
+	if heldLock == nil || !isFileAt(heldLock, lockPath(path)) {
 		var err error
 		if lock, err = lockSocket(path); err != nil {
 			return nil, err
 		}
 	}
 	s, err := bindSocket(ctx, path, lock)
-	if err != nil && lock != held {
+	if err != nil && lock != heldLock {
 		lock.Close()
 	}
 	return s, err
@@ -159,10 +161,10 @@ func (l *socketListener) Addr() net.Addr { return l.currentSocket().Addr() }
 func (l *socketListener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.isClosed {
 		return net.ErrClosed
 	}
-	l.closed = true
+	l.isClosed = true
 	return l.socket.remove()
 }
 
@@ -200,7 +202,7 @@ func (l *socketListener) checkSocket() {
 func (l *socketListener) replace(newSocket *boundSocket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.isClosed {
 		newSocket.remove()
 		return false
 	}

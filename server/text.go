@@ -54,7 +54,7 @@ func (t *TextResponse) Write(p []byte) (int, error) {
 }
 
 // CopyLogs writes a log. If the log is followed, each write is flushed.
-func (t *TextResponse) CopyLogs(ctx context.Context, from LogReader, req LogRequest) error {
+func (t *TextResponse) CopyLogs(ctx context.Context, logs LogReader, req LogRequest) error {
 	t.autoFlush = req.Follow
-	return from.Logs(ctx, req, t)
+	return logs.Logs(ctx, req, t)
 }

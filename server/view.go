@@ -32,8 +32,8 @@ type View struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// Sources are the files, directories and URLs that podd reads, and ClusterSource.
 	Sources []string `json:"sources,omitempty"`
-	// ReadsAnyName is set if podd reads the files in directories of manifests also if their names do not
-	// end as those of manifests do, as a kubelet does.
+	// ReadsAnyName reports whether podd reads files with names of any form in directories of manifests,
+	// as a kubelet does. If it is false, podd reads only files with the suffix of a manifest.
 	ReadsAnyName bool `json:"readsAnyName,omitempty"`
 	// WritableSource is the source that the Kubernetes API writes to; "" if there is
 	// none.

@@ -19,9 +19,9 @@ type PodView struct {
 	// counted from 1; 0 if unknown.
 	Path string `json:"path,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Current is set if the object in effect is the object in the current content of Path. If it is
+	// IsCurrent reports whether the object in effect is the object in the current content of Path. If it is
 	// set, no newer version of the pod waits to replace the object in effect.
-	Current bool `json:"current"`
+	IsCurrent bool `json:"current"`
 	// OutdatedRunningContainers is the number of running containers that belong to an earlier
 	// version of the pod. They continue to run because the object in effect cannot start yet.
 	OutdatedRunningContainers int `json:"outdatedRunning,omitempty"`
@@ -114,7 +114,7 @@ func (p *PodView) Key() Key { return Key{p.Pod.Namespace, p.Pod.Name} }
 // HasPendingEdit reports whether a newer version of the pod waits while containers of
 // an earlier version are running. It returns false for a pod that is being deleted.
 func (p *PodView) HasPendingEdit() bool {
-	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.OutdatedRunningContainers > 0)
+	return p.Pod.DeletionTimestamp == nil && (!p.IsCurrent && p.Ready || p.OutdatedRunningContainers > 0)
 }
 
 // ContainerStatuses returns the statuses of all containers of p: init, regular and

@@ -45,10 +45,10 @@ func TestPodView_HasPendingEdit(t *testing.T) {
 		pod  PodView
 		want bool
 	}{
-		"it is what is wanted":                {PodView{Current: true, Ready: true}, false},
+		"it is what is wanted":                {PodView{IsCurrent: true, Ready: true}, false},
 		"an edit waits":                       {PodView{Ready: true}, true},
 		"an edit came before it was ready":    {PodView{}, false},
-		"what runs is of an earlier manifest": {PodView{Current: true, OutdatedRunningContainers: 1}, true},
+		"what runs is of an earlier manifest": {PodView{IsCurrent: true, OutdatedRunningContainers: 1}, true},
 		"it is being removed":                 {PodView{Ready: true, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}}, false},
 	} {
 		if test.pod.Pod == nil {

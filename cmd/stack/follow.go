@@ -190,7 +190,7 @@ func (w workDir) stopPods(ctx context.Context) error {
 			fmt.Printf("- %-14s stopped  %.2fs\n", withoutNode(key, v.Node), time.Since(begin).Seconds())
 		}
 		for _, problem := range p.Problems {
-			fmt.Printf("! %-14s does not stop: %s\n", withoutNode(problem.Pod, v.Node), problem.Why)
+			fmt.Printf("! %-14s does not stop: %s\n", withoutNode(problem.Pod, v.Node), problem.Reason)
 		}
 		if p.Error != "" {
 			return true, errors.New(p.Error)

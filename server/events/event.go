@@ -20,9 +20,9 @@ const component = "kubelet"
 // afterRevision, in the order of their revisions. An event keeps its name when its count increases.
 // The caller may modify the returned events.
 func (l *Log) Events(afterRevision uint64) (newer []*v1.Event, revision uint64) {
-	copies, revision := l.seriesSince(afterRevision)
-	for i := range copies {
-		newer = append(newer, l.toEvent(&copies[i]))
+	newerSeries, revision := l.seriesSince(afterRevision)
+	for i := range newerSeries {
+		newer = append(newer, l.toEvent(&newerSeries[i]))
 	}
 	return newer, revision
 }
@@ -46,23 +46,23 @@ func (l *Log) seriesSince(afterRevision uint64) (newer []series, revision uint64
 
 // toEvent converts a series to the API's type.
 func (l *Log) toEvent(s *series) *v1.Event {
-	about := l.reference(s)
-	namespace := about.Namespace
+	reference := l.reference(s)
+	namespace := reference.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // the namespace for events of a node, which has no namespace
 	}
-	name := about.Name + "." + strconv.FormatInt(s.nameTimestamp, 16)
+	name := reference.Name + "." + strconv.FormatInt(s.nameTimestamp, 16)
 	return &v1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: namespace, UID: eventUID(l.o.Node, namespace, name),
 			ResourceVersion:   strconv.FormatUint(s.revision, 10),
-			CreationTimestamp: metav1.NewTime(s.first),
+			CreationTimestamp: metav1.NewTime(s.firstTime),
 			Annotations:       maps.Clone(s.Annotations),
 		},
-		InvolvedObject: about,
+		InvolvedObject: reference,
 		Reason:         s.Reason, Message: s.Message, Type: s.Type,
 		Source:         v1.EventSource{Component: component, Host: l.o.Node},
-		FirstTimestamp: metav1.NewTime(s.first), LastTimestamp: metav1.NewTime(s.Time), Count: s.count,
+		FirstTimestamp: metav1.NewTime(s.firstTime), LastTimestamp: metav1.NewTime(s.Time), Count: s.count,
 		ReportingController: component, ReportingInstance: l.o.Node,
 	}
 }

@@ -47,73 +47,73 @@ type pendingEvent struct {
 // Run appends the events of a log to the file until ctx is done.
 func (f *File) Run(ctx context.Context, l *Log) error {
 	f.pending = map[string]*pendingEvent{}
-	var written uint64
+	var writtenRevision uint64
 	for {
-		newer, revision := l.Events(written)
+		newer, revision := l.Events(writtenRevision)
 		f.write(newer, time.Now())
-		written = revision
+		writtenRevision = revision
 		select {
 		case <-ctx.Done():
 		case <-time.After(writeInterval):
 		}
 		select {
 		case <-ctx.Done():
-			newer, _ := l.Events(written)
-			f.write(newer, time.Now().Add(repeatInterval)) // at this time no event is delayed any longer, so write writes all of them
+			newer, _ := l.Events(writtenRevision)
+			f.write(newer, time.Now().Add(repeatInterval)) // with a time at which no event is delayed any longer, write writes all events
 			return nil
-		case <-l.Changed(written):
-		case <-f.nextDue():
+		case <-l.Changed(writtenRevision):
+		case <-f.nextWrite():
 		}
 	}
 }
 
-// nextDue returns a channel that receives a value when the first delayed event may be written. The
-// channel is nil if no event is delayed.
-func (f *File) nextDue() <-chan time.Time {
-	var first time.Time
+// nextWrite returns a channel that receives a value when a delayed event may be written. The channel
+// is nil if no event is delayed.
+func (f *File) nextWrite() <-chan time.Time {
+	var earliestWrite time.Time
 	for _, t := range f.pending {
-		if t.delayedEvent != nil && (first.IsZero() || t.writtenAt.Before(first)) {
-			first = t.writtenAt
+		if t.delayedEvent != nil && (earliestWrite.IsZero() || t.writtenAt.Before(earliestWrite)) {
+			earliestWrite = t.writtenAt
 		}
 	}
-	if first.IsZero() {
+	if earliestWrite.IsZero() {
 		return nil
 	}
-	return time.After(time.Until(first.Add(repeatInterval)))
+	return time.After(time.Until(earliestWrite.Add(repeatInterval)))
 }
 
-// takeDue returns the delayed events that may be written now, in the order of their revisions,
+// takeWritableEvents returns the delayed events that may be written now, in the order of their revisions,
 // and records that they are written.
-func (f *File) takeDue(now time.Time) []*v1.Event {
-	var due []*v1.Event
+func (f *File) takeWritableEvents(now time.Time) []*v1.Event {
+	var events []*v1.Event
 	for name, t := range f.pending {
 		switch {
 		case now.Sub(t.writtenAt) < repeatInterval:
 		case t.delayedEvent == nil:
 			delete(f.pending, name)
 		default:
-			due = append(due, t.delayedEvent)
+			events = append(events, t.delayedEvent)
 			t.writtenAt, t.delayedEvent = now, nil
 		}
 	}
-	slices.SortFunc(due, func(a, b *v1.Event) int { // by revision, which is a decimal number
+	slices.SortFunc(events, func(a, b *v1.Event) int { // by revision, which is a decimal number
 		return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
 	})
-	return due
+	return events
 }
 
 // write appends each event to the file. If a line for the same event was written within
 // repeatInterval, the event is delayed. If writing fails, write logs the error, and the events are
 // missing from the file.
-func (f *File) write(all []*v1.Event, now time.Time) {
-	for _, e := range all {
+func (f *File) write(events []*v1.Event, now time.Time) {
+	for _, e := range events {
 		if f.pending[e.Name] == nil {
 			f.pending[e.Name] = &pendingEvent{}
 		}
 		f.pending[e.Name].delayedEvent = e
 	}
 	var lines []byte
-	for _, e := range f.takeDue(now) {
+	for _, e := range f.takeWritableEvents(now) {
 		e.APIVersion, e.Kind = "v1", "Event"
 		line, err := json.Marshal(e)
 		if err != nil {

@@ -84,12 +84,12 @@ type similarityKey struct{ eventType, reason, field string }
 // A series is an event and its repetitions.
 type series struct {
 	Occurrence                // newest occurrence
-	first                     time.Time
+	firstTime                 time.Time
 	count                     int32
-	combined                  bool
-	nameTimestamp             int64
-	revision                  uint64
-	allElement, objectElement *list.Element
+	isCombined                bool
+	nameTimestamp             int64         // timestamp in the name of the event, in nanoseconds
+	revision                  uint64        // revision of the newest occurrence
+	allElement, objectElement *list.Element // elements of Log.allSeries and objectSeries.allSeries
 }
 
 // New returns an empty Log.
@@ -104,13 +104,13 @@ func New(o Options) *Log {
 }
 
 // Add records events in the given order.
-func (l *Log) Add(notes ...Occurrence) {
-	if len(notes) == 0 {
+func (l *Log) Add(occurrences ...Occurrence) {
+	if len(occurrences) == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, n := range notes {
+	for _, n := range occurrences {
 		l.addLocked(n)
 	}
 	if l.changed != nil {
@@ -121,7 +121,7 @@ func (l *Log) Add(notes ...Occurrence) {
 
 func (l *Log) addLocked(n Occurrence) {
 	s := l.findOrAddSeriesLocked(n)
-	if s.combined {
+	if s.isCombined {
 		n.Message = combinedPrefix + n.Message
 	}
 	if n.Time.Before(s.Time) {
@@ -143,14 +143,14 @@ func (l *Log) findOrAddSeriesLocked(n Occurrence) *series {
 		b = &objectSeries{allSeries: list.New(), similar: map[similarityKey][]*series{}}
 		l.objects[key] = b
 	}
-	s, old := findSeries(b.similar[similarityOf(n)], n)
+	s, droppable := findSeries(b.similar[similarityOf(n)], n)
 	if s != nil {
 		l.allSeries.MoveToBack(s.allElement)
 		b.allSeries.MoveToBack(s.objectElement)
 		return s
 	}
-	if old != nil {
-		l.dropLocked(old)
+	if droppable != nil {
+		l.dropLocked(droppable)
 	}
 	if b.allSeries.Len() >= l.o.MaxEventsPerObject {
 		l.dropLocked(b.allSeries.Front().Value.(*series))
@@ -160,7 +160,7 @@ func (l *Log) findOrAddSeriesLocked(n Occurrence) *series {
 	}
 	l.objects[key] = b // add the object again, because dropLocked removes an object with its last series
 	l.lastNameTimestamp = max(l.lastNameTimestamp+1, n.Time.UnixNano())
-	s = &series{Occurrence: n, first: n.Time, nameTimestamp: l.lastNameTimestamp, combined: old == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
+	s = &series{Occurrence: n, firstTime: n.Time, nameTimestamp: l.lastNameTimestamp, isCombined: droppable == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
 	s.allElement, s.objectElement = l.allSeries.PushBack(s), b.allSeries.PushBack(s)
 	b.similar[similarityOf(n)] = append(b.similar[similarityOf(n)], s)
 	return s
@@ -174,7 +174,7 @@ func findSeries(similar []*series, n Occurrence) (found, droppable *series) {
 	var combined *series
 	for _, other := range similar {
 		switch {
-		case other.combined:
+		case other.isCombined:
 			combined = other
 		case other.Message == n.Message:
 			return other, nil
@@ -199,13 +199,13 @@ func (l *Log) dropLocked(s *series) {
 	b := l.objects[key]
 	l.allSeries.Remove(s.allElement)
 	b.allSeries.Remove(s.objectElement)
-	var rest []*series
+	var others []*series
 	for _, other := range b.similar[similarityOf(s.Occurrence)] {
 		if other != s {
-			rest = append(rest, other)
+			others = append(others, other)
 		}
 	}
-	if b.similar[similarityOf(s.Occurrence)] = rest; rest == nil {
+	if b.similar[similarityOf(s.Occurrence)] = others; others == nil {
 		delete(b.similar, similarityOf(s.Occurrence))
 	}
 	if b.allSeries.Len() == 0 {

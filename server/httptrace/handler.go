@@ -35,9 +35,9 @@ func Handler(tracer trace.Tracer, h http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(ctx)
-		status := &statusWriter{ResponseWriter: w}
-		defer func() { recordResponse(span, method, r.Pattern, status.code) }()
-		h.ServeHTTP(status, r)
+		recorder := &statusWriter{ResponseWriter: w}
+		defer func() { recordResponse(span, method, r.Pattern, recorder.code) }()
+		h.ServeHTTP(recorder, r)
 	})
 }
 

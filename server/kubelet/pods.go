@@ -25,16 +25,16 @@ func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
 	list := newPodList(len(v.Pods))
 	for _, p := range v.Pods {
-		var running []v1.Container
+		var runningContainers []v1.Container
 		for c := range server.ContainerStatuses(p.Pod) {
 			if c.State.Running != nil {
-				running = append(running, v1.Container{Name: c.Name, Image: c.Image})
+				runningContainers = append(runningContainers, v1.Container{Name: c.Name, Image: c.Image})
 			}
 		}
-		if len(running) > 0 {
+		if len(runningContainers) > 0 {
 			list.Items = append(list.Items, v1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: p.Pod.Name, Namespace: p.Pod.Namespace, UID: p.Pod.UID},
-				Spec:       v1.PodSpec{Containers: running},
+				Spec:       v1.PodSpec{Containers: runningContainers},
 			})
 		}
 	}

@@ -106,15 +106,15 @@ func parsePorts(q url.Values) ([]int32, error) {
 	if len(q["port"]) > maxPorts {
 		return nil, newError(http.StatusBadRequest, "too many ports: %d (limit %d)", len(q["port"]), maxPorts)
 	}
-	var all []int32
+	var ports []int32
 	for _, text := range q["port"] {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || n == 0 {
 			return nil, newError(http.StatusBadRequest, "%.20q is not a port number", text)
 		}
-		all = append(all, int32(n))
+		ports = append(ports, int32(n))
 	}
-	return all, nil
+	return ports, nil
 }
 
 // proxyStream connects the client to the runtime's streaming server at the URL that streamURL
@@ -153,10 +153,10 @@ const dialTimeout = 10 * time.Second
 // loopback addresses, because the runtime uses a self-signed certificate.
 func newTransport(target *url.URL) *http.Transport {
 	ip, err := netip.ParseAddr(target.Hostname())
-	local := target.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	isLoopback := target.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 	return &http.Transport{
 		DialContext:       (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: local},
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: isLoopback},
 		DisableKeepAlives: true, DisableCompression: true,
 	}
 }

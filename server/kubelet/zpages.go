@@ -56,9 +56,9 @@ func (a *API) statusz(w http.ResponseWriter, r *http.Request) {
 	replyPage(w, r, page{
 		kind: "Statusz",
 		text: func() string {
-			up := s.UptimeSeconds
+			uptime := s.UptimeSeconds
 			return fmt.Sprintf("\nStarted: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\nEmulation version: %s\nPaths: %s\n",
-				a.StartTime.Format(time.UnixDate), up/3600, up/60%60, up%60, s.GoVersion, s.BinaryVersion, s.EmulationVersion, strings.Join(s.Paths, " "))
+				a.StartTime.Format(time.UnixDate), uptime/3600, uptime/60%60, uptime%60, s.GoVersion, s.BinaryVersion, s.EmulationVersion, strings.Join(s.Paths, " "))
 		},
 		object: func(kind metav1.TypeMeta) any {
 			s.TypeMeta = kind
@@ -165,9 +165,9 @@ func negotiatePage(accept, kind string) (mediaType, version string) {
 		return mediaText, ""
 	}
 	for _, clause := range goautoneg.ParseAccept(accept) {
-		for _, offered := range pageMediaTypes {
-			if matchesMediaType(&clause, offered) && allowsParameters(clause.Params, offered, kind) {
-				return offered, clause.Params["v"]
+		for _, mediaType := range pageMediaTypes {
+			if matchesMediaType(&clause, mediaType) && allowsParameters(clause.Params, mediaType, kind) {
+				return mediaType, clause.Params["v"]
 			}
 		}
 	}

@@ -110,9 +110,9 @@ func (h *Handler) serveServices(w http.ResponseWriter, r *http.Request, q *query
 	var out io.Writer = w
 	if r.Header.Get("Accept-Encoding") == "gzip" {
 		w.Header().Set("Content-Encoding", "gzip")
-		compressed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // an error means an invalid level
-		defer compressed.Close()
-		out = compressed
+		gzipWriter, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // an error means an invalid level
+		defer gzipWriter.Close()
+		out = gzipWriter
 	}
 	h.copyServices(ctx, out, q)
 }

@@ -105,11 +105,11 @@ func runJournalctl(ctx context.Context, args []string, read func(io.Reader) erro
 	stop := context.AfterFunc(ctx, func() { output.SetReadDeadline(time.Unix(0, 1)) })
 	defer stop()
 	err = read(output)
-	ended := ctx.Err()
+	ctxErr := ctx.Err()
 	cancel()
-	_ = cmd.Wait() // the exit code is not an error, and ended is the reason why the process was killed
-	if ended != nil {
-		return ended
+	_ = cmd.Wait() // ignore the exit code, because journalctl explains failures in its output
+	if ctxErr != nil {
+		return ctxErr
 	}
 	return err
 }

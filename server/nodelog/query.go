@@ -49,8 +49,8 @@ type options struct {
 func (o options) isSet() bool { return o != options{} }
 
 // parseQuery parses the parameters of a node log query (KEP-2258) from the URL of a request for
-// /logs/. It returns nil if the URL contains none of these parameters. Errors are *server.Error. As in the kubelet, the status is 400
-// if a value cannot be parsed, and 406 if a value is not allowed.
+// /logs/. It returns nil if the URL contains none of these parameters. Errors are *server.Error. As
+// in the kubelet, the status is 400 if a value cannot be parsed, and 406 if a value is not allowed.
 func parseQuery(values url.Values) (*query, error) {
 	o, err := parseOptions(values)
 	if err != nil {

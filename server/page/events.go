@@ -30,29 +30,29 @@ type eventRow struct {
 }
 
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
-	var after uint64
+	var afterRevision uint64
 	if s := r.URL.Query().Get("after"); s != "" {
 		var err error
-		if after, err = strconv.ParseUint(s, 10, 64); err != nil {
+		if afterRevision, err = strconv.ParseUint(s, 10, 64); err != nil {
 			http.Error(w, fmt.Sprintf("parameter after: %.40q is not an event revision", s), http.StatusBadRequest)
 			return
 		}
 	}
-	newer, revision := p.Events.Events(after)
-	out := eventList{revision, make([]eventRow, 0, len(newer))}
+	newer, revision := p.Events.Events(afterRevision)
+	list := eventList{revision, make([]eventRow, 0, len(newer))}
 	for _, e := range newer {
-		out.Events = append(out.Events, newEventRow(e))
+		list.Events = append(list.Events, newEventRow(e))
 	}
-	server.Reply(w, http.StatusOK, out)
+	server.Reply(w, http.StatusOK, list)
 }
 
 func newEventRow(e *v1.Event) eventRow {
-	out := eventRow{
+	row := eventRow{
 		Name: e.Namespace + "/" + e.Name, Type: e.Type, Reason: e.Reason, Message: e.Message,
 		Count: max(e.Count, 1), Last: e.LastTimestamp.Time,
 	}
 	if e.InvolvedObject.Kind == "Pod" {
-		out.Pod = server.Key{Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}
+		row.Pod = server.Key{Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}
 	}
-	return out
+	return row
 }

@@ -89,11 +89,11 @@ func newSecurityPolicy(files fs.FS) string {
 // withHeaders returns h with the security headers of the page.
 func withHeaders(h http.Handler, policy string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		head := w.Header()
-		head.Set("Content-Security-Policy", policy)
-		head.Set("X-Content-Type-Options", "nosniff")
-		head.Set("Referrer-Policy", "no-referrer")
-		head.Set("Cache-Control", "no-cache")
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cache-Control", "no-cache")
 		h.ServeHTTP(w, r)
 	})
 }

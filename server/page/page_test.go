@@ -67,7 +67,7 @@ func crashedPod() *server.PodView {
 				ContainerStatuses:     []v1.ContainerStatus{{Name: "pg", RestartCount: 4, State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}},
 			},
 		},
-		Path: "/etc/podd/db.yaml", Line: 3, Current: true,
+		Path: "/etc/podd/db.yaml", Line: 3, IsCurrent: true,
 		Why:       `crashed 4 times: "the password is hunter2"`,
 		Decisions: []server.DecisionView{{Container: "pg", NeedsUser: true}},
 	}

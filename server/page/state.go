@@ -82,38 +82,38 @@ func (p *Page) state(w http.ResponseWriter, r *http.Request) {
 // newStateChange converts a change of the published state.
 func (p *Page) newStateChange(c *server.Change) *stateChange {
 	now := time.Now()
-	out := &stateChange{
+	change := &stateChange{
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
 		Sources: c.Sources, Starting: c.Starting, ServesLogs: p.Logs != nil,
 		Problems: p.shownProblems(c.Problems), IsComplete: c.IsComplete, Deleted: c.Removed, Pods: []podRow{},
 	}
 	switch {
 	case c.ShuttingDown:
-		out.Shutdown = "node"
+		change.Shutdown = "node"
 	case c.IsDown:
-		out.Shutdown = "pods"
+		change.Shutdown = "pods"
 	}
 	if c.NodeObject != nil {
-		out.CPUNanoCores, out.MemoryBytes = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
+		change.CPUNanoCores, change.MemoryBytes = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
 	}
 	for _, v := range c.Pods {
-		out.Pods = append(out.Pods, p.newPodRow(v, now))
+		change.Pods = append(change.Pods, p.newPodRow(v, now))
 	}
-	return out
+	return change
 }
 
 // shownProblems returns the problems that the page shows. The problems are redacted if the page has
 // no logs.
-func (p *Page) shownProblems(all []server.ProblemView) []server.ProblemView {
-	if p.Logs != nil || len(all) == 0 {
-		return all
+func (p *Page) shownProblems(problems []server.ProblemView) []server.ProblemView {
+	if p.Logs != nil || len(problems) == 0 {
+		return problems
 	}
 	v := p.State.View()
-	out := make([]server.ProblemView, 0, len(all))
-	for _, problem := range all {
-		out = append(out, server.RedactProblem(problem, v.Pod(problem.Pod)))
+	shown := make([]server.ProblemView, 0, len(problems))
+	for _, problem := range problems {
+		shown = append(shown, server.RedactProblem(problem, v.Pod(problem.Pod)))
 	}
-	return out
+	return shown
 }
 
 // newPodRow returns the row of a pod. The row is redacted if the page has no logs.
@@ -121,14 +121,14 @@ func (p *Page) newPodRow(v *server.PodView, now time.Time) podRow {
 	if p.Logs == nil {
 		v = server.RedactPodView(v)
 	}
-	out := podRow{
+	row := podRow{
 		Namespace: v.Pod.Namespace, Name: v.Pod.Name, StatusClass: podStatusClass(v),
 		CreatedAt: startTime(v.Pod), IP: v.Pod.Status.PodIP,
 		Path: v.Path, Line: v.Line, WaitsForEdit: v.HasPendingEdit(), Why: v.Why, Pulls: v.Pulls, Containers: containerRows(v.Pod),
 	}
-	out.ContainersReady, out.Status, out.Restarts = p.PodColumns(v.Pod, now)
-	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")
-	return out
+	row.ContainersReady, row.Status, row.Restarts = p.PodColumns(v.Pod, now)
+	row.Restarts, _, _ = strings.Cut(row.Restarts, " ")
+	return row
 }
 
 // startTime returns the time of creation or, if it is unknown, of the start.
@@ -157,13 +157,13 @@ func containerRows(p *v1.Pod) []containerRow {
 	for s := range server.ContainerStatuses(p) {
 		statuses[s.Name] = s
 	}
-	out := []containerRow{}
+	rows := []containerRow{}
 	add := func(name, kind, image string) {
 		c := containerRow{Name: name, Kind: kind, Image: image, State: "Waiting"}
 		if s := statuses[name]; s != nil {
 			c.State, c.Restarts = stateLabel(s.State), s.RestartCount
 		}
-		out = append(out, c)
+		rows = append(rows, c)
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
@@ -179,7 +179,7 @@ func containerRows(p *v1.Pod) []containerRow {
 	for i := range p.Spec.EphemeralContainers {
 		add(p.Spec.EphemeralContainers[i].Name, "ephemeral", p.Spec.EphemeralContainers[i].Image)
 	}
-	return out
+	return rows
 }
 
 // stateLabel returns the reason of a container's state, such as "CrashLoopBackOff" or

@@ -111,8 +111,8 @@ func (a *Authority) Replace() (wasIssued func(*x509.Certificate) bool, err error
 	if err := i.write(a.path); err != nil {
 		return nil, err
 	}
-	old := a.currentIssuer.Swap(i)
-	return func(c *x509.Certificate) bool { return c.CheckSignatureFrom(old.cert) == nil }, nil
+	oldIssuer := a.currentIssuer.Swap(i)
+	return func(c *x509.Certificate) bool { return c.CheckSignatureFrom(oldIssuer.cert) == nil }, nil
 }
 
 // write replaces the file at path with the certificate and key of i.

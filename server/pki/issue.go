@@ -17,8 +17,8 @@ import (
 // SignClient creates a private key and signs a certificate for a client with a user name and
 // groups. The certificate expires after lifetime. cert and key are in PEM.
 func (a *Authority) SignClient(user string, groups []string, lifetime time.Duration) (cert, key []byte, err error) {
-	by := a.currentIssuer.Load()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	issuer := a.currentIssuer.Load()
+	privateKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generating a key: %w", err)
 	}
@@ -26,11 +26,11 @@ func (a *Authority) SignClient(user string, groups []string, lifetime time.Durat
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, by.cert, &private.PublicKey, by.key, time.Now().Add(-backdate), time.Now().Add(lifetime))
+	}, issuer.cert, &privateKey.PublicKey, issuer.key, time.Now().Add(-backdate), time.Now().Add(lifetime))
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := x509.MarshalPKCS8PrivateKey(private)
+	text, err := x509.MarshalPKCS8PrivateKey(privateKey)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding a client's key: %w", err)
 	}
@@ -61,8 +61,8 @@ func (a *Authority) NewServingCertificate(names []string, ips func() []net.IP) *
 func (s *ServingCertificate) Get() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, by, ips := time.Now(), s.authority.currentIssuer.Load(), s.ips()
-	if s.cert != nil && s.issuer == by && s.cert.Leaf.NotAfter.Sub(now) > servingLifetime/3 && !now.Before(s.cert.Leaf.NotBefore) &&
+	now, issuer, ips := time.Now(), s.authority.currentIssuer.Load(), s.ips()
+	if s.cert != nil && s.issuer == issuer && s.cert.Leaf.NotAfter.Sub(now) > servingLifetime/3 && !now.Before(s.cert.Leaf.NotBefore) &&
 		slices.EqualFunc(s.cert.Leaf.IPAddresses, ips, net.IP.Equal) {
 		return s.cert, nil
 	}
@@ -75,7 +75,7 @@ func (s *ServingCertificate) Get() (*tls.Certificate, error) {
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    s.names, IPAddresses: ips,
-	}, by.cert, &key.PublicKey, by.key, now.Add(-backdate), now.Add(servingLifetime))
+	}, issuer.cert, &key.PublicKey, issuer.key, now.Add(-backdate), now.Add(servingLifetime))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *ServingCertificate) Get() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.cert = &tls.Certificate{Certificate: [][]byte{der, by.cert.Raw}, PrivateKey: key, Leaf: leaf}
-	s.issuer = by
+	s.cert = &tls.Certificate{Certificate: [][]byte{der, issuer.cert.Raw}, PrivateKey: key, Leaf: leaf}
+	s.issuer = issuer
 	return s.cert, nil
 }

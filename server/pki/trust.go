@@ -42,11 +42,11 @@ func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
 		if i == lastIssuer && bytes.Equal(text, lastText) {
 			return pool
 		}
-		got, err := i.rootPool(text)
+		newPool, err := i.rootPool(text)
 		if err != nil {
-			got, _ = i.rootPool(nil) // no error is possible without additional certificates
+			newPool, _ = i.rootPool(nil) // no error is possible without additional certificates
 		}
-		lastIssuer, lastText, pool = i, text, got
+		lastIssuer, lastText, pool = i, text, newPool
 		return pool
 	}
 }

@@ -17,18 +17,18 @@ type alphaServer struct {
 func (a *alphaServer) List(context.Context, *v1alpha1.ListPodResourcesRequest) (*v1alpha1.ListPodResourcesResponse, error) {
 	r := &v1alpha1.ListPodResourcesResponse{}
 	for _, p := range a.source.Pods() {
-		one := &v1alpha1.PodResources{Name: p.Name, Namespace: p.Namespace}
+		pod := &v1alpha1.PodResources{Name: p.Name, Namespace: p.Namespace}
 		for _, c := range p.Containers {
 			if c.Sidecar {
 				continue
 			}
-			to := &v1alpha1.ContainerResources{Name: c.Name}
+			container := &v1alpha1.ContainerResources{Name: c.Name}
 			for _, d := range c.Devices {
-				to.Devices = append(to.Devices, &v1alpha1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}})
+				container.Devices = append(container.Devices, &v1alpha1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}})
 			}
-			one.Containers = append(one.Containers, to)
+			pod.Containers = append(pod.Containers, container)
 		}
-		r.PodResources = append(r.PodResources, one)
+		r.PodResources = append(r.PodResources, pod)
 	}
 	return r, nil
 }

@@ -117,16 +117,16 @@ func toPodResources(p Pod) *v1.PodResources {
 // toDevices returns one entry for each device and each NUMA node to which the device has affinity,
 // as the kubelet does.
 func toDevices(devices []Device) []*v1.ContainerDevices {
-	var all []*v1.ContainerDevices
+	var entries []*v1.ContainerDevices
 	for _, d := range devices {
-		one := &v1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}}
+		entry := &v1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}}
 		if len(d.NUMANodes) == 0 {
-			all = append(all, one)
+			entries = append(entries, entry)
 		}
 		for _, n := range d.NUMANodes {
-			near := &v1.TopologyInfo{Nodes: []*v1.NUMANode{{ID: n}}}
-			all = append(all, &v1.ContainerDevices{ResourceName: d.Resource, DeviceIds: one.DeviceIds, Topology: near})
+			topology := &v1.TopologyInfo{Nodes: []*v1.NUMANode{{ID: n}}}
+			entries = append(entries, &v1.ContainerDevices{ResourceName: d.Resource, DeviceIds: entry.DeviceIds, Topology: topology})
 		}
 	}
-	return all
+	return entries
 }

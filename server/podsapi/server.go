@@ -166,8 +166,8 @@ func (w *watch) sendChanges(v *server.View) error {
 		exists[p.UID] = true
 	}
 	for _, p := range w.removed(exists) {
-		last := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID}}
-		if err := w.send(v1alpha1.EventType_DELETED, last); err != nil {
+		deletedPod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID}}
+		if err := w.send(v1alpha1.EventType_DELETED, deletedPod); err != nil {
 			return err
 		}
 		delete(w.sent, p.UID)
@@ -190,14 +190,14 @@ func (w *watch) sendChanges(v *server.View) error {
 
 // removed returns the pods in w.sent with a UID that is not in exists, sorted by UID.
 func (w *watch) removed(exists map[types.UID]bool) []*v1.Pod {
-	var all []*v1.Pod
+	var pods []*v1.Pod
 	for uid, p := range w.sent {
 		if !exists[uid] {
-			all = append(all, p)
+			pods = append(pods, p)
 		}
 	}
-	slices.SortFunc(all, compareUID)
-	return all
+	slices.SortFunc(pods, compareUID)
+	return pods
 }
 
 // send sends one event about a pod.
@@ -211,14 +211,14 @@ func (w *watch) send(kind v1alpha1.EventType, p *v1.Pod) error {
 
 // sortedPods returns the pods of v, sorted by UID. It omits pods with an unknown UID.
 func sortedPods(v *server.View) []*v1.Pod {
-	var all []*v1.Pod
+	var pods []*v1.Pod
 	for _, p := range v.Pods {
 		if p.Pod.UID != "" {
-			all = append(all, p.Pod)
+			pods = append(pods, p.Pod)
 		}
 	}
-	slices.SortFunc(all, compareUID)
-	return all
+	slices.SortFunc(pods, compareUID)
+	return pods
 }
 
 func compareUID(a, b *v1.Pod) int { return cmp.Compare(a.UID, b.UID) }

@@ -60,11 +60,11 @@ func ParseSingleFile[T any](parse func([]byte) (T, error)) func([][]byte) (T, er
 func (f *File[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := statVersions(f.paths)
-	if slices.Equal(now, f.versions) {
+	versions := statVersions(f.paths)
+	if slices.Equal(versions, f.versions) {
 		return f.value
 	}
-	f.versions = now
+	f.versions = versions
 	value, err := f.read()
 	if err != nil {
 		f.log.Error("reload failed; using previous content", "err", err)
@@ -88,13 +88,13 @@ func statVersions(paths []string) []version {
 }
 
 func (f *File[T]) read() (value T, err error) {
-	all := make([][]byte, len(f.paths))
+	contents := make([][]byte, len(f.paths))
 	for i, path := range f.paths {
-		if all[i], err = readFile(path); err != nil {
+		if contents[i], err = readFile(path); err != nil {
 			return value, fmt.Errorf("reading %s: %w", path, err)
 		}
 	}
-	if value, err = f.parse(all); err != nil {
+	if value, err = f.parse(contents); err != nil {
 		return value, fmt.Errorf("reading %s: %w", strings.Join(f.paths, ", "), err)
 	}
 	return value, nil

@@ -39,18 +39,18 @@ type provider struct {
 // load average, which podd does not measure, and without the metrics of applications. Pressure is
 // omitted if the kernel does not report it, because all values would be zero.
 func (p *provider) metricKinds() container.MetricSet {
-	all := container.MetricSet{
+	kinds := container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.DiskIOMetrics: {},
 		container.DiskUsageMetrics: {}, container.NetworkUsageMetrics: {}, container.ProcessMetrics: {},
 		container.OOMMetrics: {},
 	}
 	for _, c := range p.containers {
 		if len(c.Stats) > 0 && c.Stats[0].Cpu != nil && c.Stats[0].Cpu.PSI != (model.PSIStats{}) {
-			all[container.PressureMetrics] = struct{}{}
+			kinds[container.PressureMetrics] = struct{}{}
 			break
 		}
 	}
-	return all
+	return kinds
 }
 
 // GetRequestedContainersInfo implements cAdvisor's interface. It returns all

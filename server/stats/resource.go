@@ -58,17 +58,17 @@ func (resourceCollector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (r resourceCollector) Collect(out chan<- prometheus.Metric) {
-	failed := 0.0
+	errorValue := 0.0
 	s, err := r.meter.Summary(r.ctx, true)
 	if err != nil {
-		failed = 1
+		errorValue = 1
 	} else {
 		metricEmitter{out, nil}.addNode(&s.Node)
 		for i := range s.Pods {
 			collectPod(out, &s.Pods[i])
 		}
 	}
-	out <- prometheus.MustNewConstMetric(resourceErrorDesc, prometheus.GaugeValue, failed)
+	out <- prometheus.MustNewConstMetric(resourceErrorDesc, prometheus.GaugeValue, errorValue)
 }
 
 func collectPod(out chan<- prometheus.Metric, p *stats.PodStats) {

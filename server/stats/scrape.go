@@ -13,12 +13,12 @@ import (
 type collectorsFunc func(ctx context.Context) []prometheus.Collector
 
 func (s collectorsFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	all := prometheus.NewRegistry()
+	registry := prometheus.NewRegistry()
 	for _, c := range s(r.Context()) {
-		if err := all.Register(c); err != nil {
+		if err := registry.Register(c); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 	}
-	promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
 }

@@ -36,13 +36,13 @@ func (s summaryHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), err.Status)
 		return
 	}
-	only := r.Form["only_cpu_and_memory"]
-	out, err := s.meter.Summary(r.Context(), len(only) == 1 && only[0] == "true")
+	values := r.Form["only_cpu_and_memory"]
+	summary, err := s.meter.Summary(r.Context(), len(values) == 1 && values[0] == "true")
 	if err != nil {
 		http.Error(w, "measuring resource usage: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	server.Reply(w, http.StatusOK, out)
+	server.Reply(w, http.StatusOK, summary)
 }
 
 // maxFormBytes limits the body of a POST request, in bytes.

@@ -267,7 +267,7 @@ func (c *chaos) untilDesired() {
 	})
 	c.d.until("podd shows the desired pods", func(v *server.View) error {
 		for name := range c.desired {
-			if p := c.d.find(v, name); p == nil || !p.Ready || !p.Current {
+			if p := c.d.find(v, name); p == nil || !p.Ready || !p.IsCurrent {
 				return fmt.Errorf("pod %s: got %+v, want a ready pod in the current version", name, p)
 			}
 		}

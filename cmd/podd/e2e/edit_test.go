@@ -145,7 +145,7 @@ func TestPartlyWrittenFile(t *testing.T) {
 	}
 	d.consistently(2, "the incomplete file has no effect", func(v *server.View) error {
 		p := d.find(v, "web")
-		if p == nil || !p.Ready || !p.Current || d.find(v, "more") != nil {
+		if p == nil || !p.Ready || !p.IsCurrent || d.find(v, "more") != nil {
 			return fmt.Errorf("got the pods %+v, want only web, ready and in its current version", v.Pods)
 		}
 		return nil

@@ -200,7 +200,7 @@ func (d *daemon) untilReady(n int) {
 func allReady(v *server.View, n int) error {
 	ready := 0
 	for _, p := range v.Pods {
-		if p.Ready && p.Current {
+		if p.Ready && p.IsCurrent {
 			ready++
 		}
 	}

@@ -58,11 +58,11 @@ func TestImageGarbageCollection(t *testing.T) {
 	d.eventually("podd images shows the pods that use each image", func() error {
 		all := d.images()
 		for image, user := range map[string]string{stack.BusyboxImage: "default/web-", stack.WebImage: "default/waits-"} {
-			if i := all[image]; len(i.Users) != 1 || !strings.HasPrefix(i.Users[0], user) || i.Kept != "in use" {
+			if i := all[image]; len(i.Users) != 1 || !strings.HasPrefix(i.Users[0], user) || i.KeepReason != "in use" {
 				return fmt.Errorf("image %s: got %+v, want in use by one pod with the prefix %s", image, i, user)
 			}
 		}
-		if i := all[stack.PauseImage]; !i.Pinned && i.Kept != "sandbox image" {
+		if i := all[stack.PauseImage]; !i.IsPinned && i.KeepReason != "sandbox image" {
 			return fmt.Errorf("sandbox image: got %+v, want a protected image", i)
 		}
 		return nil

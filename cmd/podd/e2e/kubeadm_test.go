@@ -73,7 +73,7 @@ func (d *daemon) restartKilled() *server.View {
 // current version.
 func (d *daemon) controlPlaneReady(v *server.View) error {
 	for name := range controlPlane {
-		if p := d.find(v, name); p == nil || !p.Ready || !p.Current {
+		if p := d.find(v, name); p == nil || !p.Ready || !p.IsCurrent {
 			return fmt.Errorf("pod %s: got %+v, want it ready in the current version", name, p)
 		}
 	}

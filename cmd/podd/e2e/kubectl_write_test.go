@@ -144,7 +144,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	}
 	d.until("pod web runs image "+another, func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "web"})
-		if p == nil || !p.Ready || !p.Current || restarts(p, "main") != 1 || p.Pod.Spec.Containers[0].Image != another {
+		if p == nil || !p.Ready || !p.IsCurrent || restarts(p, "main") != 1 || p.Pod.Spec.Containers[0].Image != another {
 			return fmt.Errorf("got %+v, want a ready pod with 1 restart of container main", p)
 		}
 		return nil

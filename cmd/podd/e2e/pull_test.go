@@ -74,8 +74,8 @@ func TestEdit_MissingImage(t *testing.T) {
 	d.apply(d.pod("web", withImage(r.Host()+"/team/none:1", shell("main", serve("two")))))
 	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
 	d.untilPod("keeps running in its earlier version", "web", func(p *server.PodView) error {
-		if !p.Ready || p.Current {
-			return fmt.Errorf("got ready %t and current %t, want true and false", p.Ready, p.Current)
+		if !p.Ready || p.IsCurrent {
+			return fmt.Errorf("got ready %t and current %t, want true and false", p.Ready, p.IsCurrent)
 		}
 		return nil
 	})

@@ -81,7 +81,7 @@ func TestURL(t *testing.T) {
 	s.serve(contentHandler(one, `"1"`, &sent))
 	d.start()
 	ready := func(v *server.View) error {
-		if p := d.find(v, "web"); p == nil || !p.Ready || !p.Current {
+		if p := d.find(v, "web"); p == nil || !p.Ready || !p.IsCurrent {
 			return fmt.Errorf("pod web: got %+v, want it ready in its current version", p)
 		}
 		return nil

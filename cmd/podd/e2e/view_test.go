@@ -94,7 +94,7 @@ func (d *daemon) untilApplied(name string) *server.PodView {
 		if err := taken(v); err != nil {
 			return err
 		}
-		if p := d.find(v, name); p == nil || !p.Ready || !p.Current {
+		if p := d.find(v, name); p == nil || !p.Ready || !p.IsCurrent {
 			return fmt.Errorf("got %+v, want the pod ready in its current version", p)
 		}
 		return nil

@@ -62,7 +62,7 @@ func (t *stopProgress) add(d *server.StopProgress) string {
 		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.FormatDuration(time.Since(t.begin)))
 	}
 	for _, p := range d.Problems {
-		fmt.Fprintf(&b, "%s does not stop: %s\n", p.Pod, printer.Escape(p.Why))
+		fmt.Fprintf(&b, "%s does not stop: %s\n", p.Pod, printer.Escape(p.Reason))
 	}
 	return b.String()
 }

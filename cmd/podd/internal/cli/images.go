@@ -206,7 +206,7 @@ func (c *ImagesCmd) formatUsers(i server.Image) string {
 // formatRemoval returns whether the garbage collection would remove an image now, and why.
 func formatRemoval(i server.Image) string {
 	if i.Removal == nil {
-		return "keep: " + i.Kept
+		return "keep: " + i.KeepReason
 	}
 	return "remove: " + i.Removal.Message
 }

@@ -50,11 +50,11 @@ func TestImages(t *testing.T) {
 	id := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 	list := server.ImageList{DiskUsedPercent: 91, HighThresholdPercent: 85, Images: []server.Image{
 		{ID: id("0"), Bytes: 300 << 20, FirstDetected: detected, LastUsed: ago(50 * time.Hour), Removal: &server.ImageRemoval{Reason: "space", Message: "disk usage 91% has reached 85%", Order: 1}},
-		{ID: id("1"), Names: []string{"docker.io/library/busybox:1", "docker.io/library/busybox:latest"}, Bytes: 4404019, FirstDetected: detected, LastUsed: ago(0), Users: []string{"default/a", "default/b", "default/c"}, Kept: "in use"},
+		{ID: id("1"), Names: []string{"docker.io/library/busybox:1", "docker.io/library/busybox:latest"}, Bytes: 4404019, FirstDetected: detected, LastUsed: ago(0), Users: []string{"default/a", "default/b", "default/c"}, KeepReason: "in use"},
 		{ID: id("2"), Names: []string{"registry.example/\x1b[31mred:1"}, Bytes: 100, FirstDetected: detected, Users: []string{}, Removal: &server.ImageRemoval{Reason: "age", Message: "not used for more than 7d", Order: 2}},
-		{ID: id("3"), Names: []string{"registry.k8s.io/pause:3.10"}, Bytes: 700 << 10, FirstDetected: detected, Sandbox: true, Users: []string{}, Kept: "sandbox image"},
-		{ID: id("4"), Names: []string{"registry.k8s.io/pause:3.9"}, Bytes: 700 << 10, FirstDetected: detected, Pinned: true, Users: []string{}, Kept: "pinned"},
-		{ID: id("5"), Names: []string{"registry.example/agent:1"}, Bytes: 900 << 10, FirstDetected: detected, LastUsed: ago(0), Pinned: true, Users: []string{"default/d"}, Kept: "in use"},
+		{ID: id("3"), Names: []string{"registry.k8s.io/pause:3.10"}, Bytes: 700 << 10, FirstDetected: detected, IsSandboxImage: true, Users: []string{}, KeepReason: "sandbox image"},
+		{ID: id("4"), Names: []string{"registry.k8s.io/pause:3.9"}, Bytes: 700 << 10, FirstDetected: detected, IsPinned: true, Users: []string{}, KeepReason: "pinned"},
+		{ID: id("5"), Names: []string{"registry.example/agent:1"}, Bytes: 900 << 10, FirstDetected: detected, LastUsed: ago(0), IsPinned: true, Users: []string{"default/d"}, KeepReason: "in use"},
 	}}
 	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView()), Dir: poddtest.ShortDir(t), Images: &fakeImages{list}}
 	f.Start(t)

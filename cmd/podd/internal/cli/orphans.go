@@ -110,7 +110,7 @@ func formatOrphanSize(o server.Orphan) string {
 		return "unknown"
 	}
 	size := formatSize(o.Bytes)
-	if o.Partial {
+	if o.IsPartial {
 		size += "+"
 	}
 	return size

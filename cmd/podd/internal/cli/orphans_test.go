@@ -33,7 +33,7 @@ func (f *fakeOrphans) Remove(_ context.Context, uid types.UID) error {
 func TestOrphans(t *testing.T) {
 	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView()), Dir: poddtest.ShortDir(t), Orphans: &fakeOrphans{[]server.Orphan{
 		{UID: "a", Path: "/r/pods/a", Reason: "no journal, but its volumes contain data", Bytes: 5000},
-		{UID: "b", Path: "/r/pods/b", Reason: "journal cannot be read: \x1b[31mred", Bytes: 25 << 30, Partial: true},
+		{UID: "b", Path: "/r/pods/b", Reason: "journal cannot be read: \x1b[31mred", Bytes: 25 << 30, IsPartial: true},
 		{UID: "stuck", Path: "/r/pods/stuck", Reason: "no journal, but its volumes contain data", UnmeasuredReason: "input/output error"},
 	}}}
 	f.Start(t)

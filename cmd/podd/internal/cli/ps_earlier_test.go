@@ -29,7 +29,7 @@ func TestPs_EarlierVersion(t *testing.T) {
 		"earlier version stopping": {0, 1, "1/2", "Terminating", "web.yaml"},
 		"no earlier version":       {0, 0, "0/2", "ContainerCreating", "web.yaml"},
 	} {
-		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", Current: true, OutdatedRunningContainers: test.running, OutdatedStoppingContainers: test.stopping}
+		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", IsCurrent: true, OutdatedRunningContainers: test.running, OutdatedStoppingContainers: test.stopping}
 		c := podCells(p, poddtest.At)
 		from := (&viewPrinter{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
 		if c.Ready != test.ready || c.Status != test.status || from != test.source {

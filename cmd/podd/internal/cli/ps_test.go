@@ -30,7 +30,7 @@ func newView() *server.View {
 	}
 	job.Pulls = []server.PullView{{Container: "upload", Image: "registry.example/upload:3", Since: poddtest.BeforeAt(12 * time.Second)}}
 	gone := poddtest.NewPod("", 0, "gone", "app")
-	gone.Path, gone.Current, gone.Why = "", false, "manifest removed"
+	gone.Path, gone.IsCurrent, gone.Why = "", false, "manifest removed"
 	gone.Phase, gone.Rule, gone.PlannedActions = "stop", "Stop", []string{"stop app within 30s (manifest removed)"}
 	gone.Pod.DeletionTimestamp = poddtest.MetaTimeBeforeAt(5 * time.Second)
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 4, "web", "app", "sidecar"))

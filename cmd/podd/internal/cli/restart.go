@@ -44,7 +44,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	begin := time.Now()
 	key := pod.Key()
 	previousIDs := runningContainerIDs(pod, c.Container)
-	if err := p.Restart(ctx, server.Target{Namespace: key.Namespace, Pod: key.Name, Container: c.Container}); err != nil {
+	if err := p.Restart(ctx, server.ContainerTarget{Namespace: key.Namespace, Pod: key.Name, Container: c.Container}); err != nil {
 		return err
 	}
 	name := displayName(v, key)

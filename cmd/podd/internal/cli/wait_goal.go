@@ -154,8 +154,8 @@ func (s subject) filePath(v *server.View) string {
 // read this file.
 func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err error) {
 	f := findFile(v, p.Path)
-	if !p.Current || paths.IsURL(p.Path) {
-		return p.Current && f.OutdatedReason == "", nil
+	if !p.IsCurrent || paths.IsURL(p.Path) {
+		return p.IsCurrent && f.OutdatedReason == "", nil
 	}
 	digest, err := g.digest(p.Path)
 	return err == nil && f.Digest == digest, err

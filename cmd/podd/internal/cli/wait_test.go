@@ -42,7 +42,7 @@ func TestGoal(t *testing.T) {
 	}
 	a, b := func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 1, "a", "app")) }, func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 9, "b", "app")) }
 	old := b()
-	old.Current = false
+	old.IsCurrent = false
 	terminating := b()
 	terminating.Pod.DeletionTimestamp = poddtest.MetaTimeBeforeAt(0)
 	starting := poddtest.NewPod("", 9, "b", "app")

@@ -82,7 +82,7 @@ func TestWhy_States(t *testing.T) {
 		return p
 	}
 	edited := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
-	edited.Current, edited.Why = false, "the new version of the pod cannot start yet: pulling image b; the earlier version keeps running"
+	edited.IsCurrent, edited.Why = false, "the new version of the pod cannot start yet: pulling image b; the earlier version keeps running"
 	unready := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
 	failing := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))

@@ -108,7 +108,7 @@ func streamError(ctx context.Context, err error) error {
 
 // Restart requests a restart of containers. It returns when podd has accepted the request, not
 // when the containers have restarted. It returns an error if podd has rejected the request.
-func (p *Client) Restart(ctx context.Context, t server.Target) error {
+func (p *Client) Restart(ctx context.Context, t server.ContainerTarget) error {
 	return p.callAndDecode(ctx, http.MethodPost, "/v1/restart", nil, t, nil, nil)
 }
 

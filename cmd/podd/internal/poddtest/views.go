@@ -30,7 +30,7 @@ func NewPod(file string, line int, name string, containers ...string) *server.Po
 	for _, c := range containers {
 		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: c, Image: "img"})
 	}
-	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "NoSandbox"}
+	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, IsCurrent: true, Exists: true, Phase: "prepare", Rule: "NoSandbox"}
 }
 
 // SetRunning changes p to a pod with only running and ready containers, and returns p.

@@ -29,7 +29,7 @@ func (s imageStore) List(ctx context.Context) (server.ImageList, error) {
 	}
 	for _, i := range l.Images {
 		one := newImage(&i)
-		one.Kept = l.Decision.Kept[i.ID]
+		one.KeepReason = l.Decision.Kept[i.ID]
 		for n, r := range l.Decision.Removals {
 			if r.ID == i.ID {
 				one.Removal = &server.ImageRemoval{Reason: string(r.Reason), Message: r.Message, Order: n + 1}
@@ -77,7 +77,7 @@ func (s imageStore) Prune(ctx context.Context) (server.PrunedImages, error) {
 // newImage returns an image without the decision of the garbage collection.
 func newImage(i *images.Image) server.Image {
 	one := server.Image{
-		ID: i.ID, Names: append([]string{}, i.Names...), Bytes: i.SizeBytes, Pinned: i.Pinned, Sandbox: i.IsSandboxImage,
+		ID: i.ID, Names: append([]string{}, i.Names...), Bytes: i.SizeBytes, IsPinned: i.Pinned, IsSandboxImage: i.IsSandboxImage,
 		FirstDetected: i.FirstDetected, Users: append([]string{}, i.Users...),
 	}
 	if !i.LastUsed.IsZero() {

@@ -28,7 +28,7 @@ func (o orphans) List(ctx context.Context) ([]server.Orphan, error) {
 	for _, f := range found {
 		one := server.Orphan{UID: f.UID, Path: f.Path, Reason: f.Reason}
 		used, err := o.volumes.Size(ctx, f.UID)
-		one.Bytes, one.Partial = used.Bytes, used.Excess != ""
+		one.Bytes, one.IsPartial = used.Bytes, used.Excess != ""
 		if err != nil {
 			one.UnmeasuredReason = err.Error()
 		}

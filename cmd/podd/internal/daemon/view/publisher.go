@@ -145,7 +145,7 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 			if v.o.OnPodChanged != nil {
 				v.o.OnPodChanged(before, v.pods[key], now)
 			}
-		case v.pods[key].Current != isCurrent(r, p):
+		case v.pods[key].IsCurrent != isCurrent(r, p):
 			v.setPod(key, podView(r, p))
 		}
 	}
@@ -244,7 +244,7 @@ func fileViews(files []manifest.FileState) []server.FileView {
 func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
-		Pod: r.Pod, Exists: r.ExistsOnNode, Current: isCurrent(r, desired),
+		Pod: r.Pod, Exists: r.ExistsOnNode, IsCurrent: isCurrent(r, desired),
 		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), NeedsUser: d.NeedsUser,
 		Since: r.DecisionSince, NextCheck: d.WakeAt,
 	}
