@@ -53,8 +53,9 @@ func isUnreadable(err error) bool {
 
 // bootstrap does nothing unless needsBootstrap returns true. It then requests a client certificate
 // with the credential of the bootstrap kubeconfig, waits for the certificate and writes the
-// kubeconfig. If one of the two kubeconfigs changes or ctx is done, bootstrap returns nil without a
-// certificate; the caller must then call bootstrap again unless ctx is done.
+// kubeconfig. If the kubeconfig or the bootstrap kubeconfig changes first, bootstrap returns nil
+// without a certificate, and the caller must call bootstrap again. If ctx is done first, it also
+// returns nil.
 func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) error {
 	if !o.needsBootstrap() {
 		return nil
@@ -75,23 +76,23 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 	if err := c.initRESTClients(config, o); err != nil {
 		return fail("using", err)
 	}
-	before, bootstrapBefore := statFile(o.Kubeconfig), statFile(o.BootstrapKubeconfig)
-	issued := &identity{}
+	kubeconfigVersion, bootstrapVersion := statFile(o.Kubeconfig), statFile(o.BootstrapKubeconfig)
+	clientIdentity := &identity{}
 	requestCtx, stop := cancelUnless(ctx, func() bool {
-		return issued.validCertificate() == nil && statFile(o.Kubeconfig) == before && statFile(o.BootstrapKubeconfig) == bootstrapBefore
+		return clientIdentity.validCertificate() == nil && statFile(o.Kubeconfig) == kubeconfigVersion && statFile(o.BootstrapKubeconfig) == bootstrapVersion
 	})
 	defer stop()
-	requestCtx, done := context.WithCancel(requestCtx)
-	defer done()
-	r := &certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
-		if issued.validCertificate() != nil { // false if the certificate has expired according to the clock of this host
-			done()
+	requestCtx, cancel := context.WithCancel(requestCtx)
+	defer cancel()
+	r := &certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: clientIdentity, template: o.clientTemplate, onRenewed: func() {
+		if clientIdentity.validCertificate() != nil { // nil if the certificate has expired according to the clock of this host
+			cancel()
 		}
 	}}
 	r.run(requestCtx)
-	pair := issued.validCertificate()
+	pair := clientIdentity.validCertificate()
 	if pair == nil {
-		return nil // one of the two kubeconfigs has changed
+		return nil // the kubeconfig or the bootstrap kubeconfig has changed, or ctx is done
 	}
 	if err := o.writeKubeconfig(file); err != nil {
 		return fileError{fmt.Errorf("writing --kubeconfig %s: %w", o.Kubeconfig, err)}
@@ -106,14 +107,14 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 func (o *Options) writeKubeconfig(bootstrap *api.Config) error {
 	const cluster, user, context = "default-cluster", "default-auth", "default-context"
 	k := api.NewConfig()
-	from := bootstrap.Contexts[bootstrap.CurrentContext]
-	if from == nil || bootstrap.Clusters[from.Cluster] == nil {
+	bootstrapContext := bootstrap.Contexts[bootstrap.CurrentContext]
+	if bootstrapContext == nil || bootstrap.Clusters[bootstrapContext.Cluster] == nil {
 		return errors.New("current-context does not name a context with a cluster")
 	}
-	k.Clusters[cluster] = bootstrap.Clusters[from.Cluster].DeepCopy()
+	k.Clusters[cluster] = bootstrap.Clusters[bootstrapContext.Cluster].DeepCopy()
 	k.Clusters[cluster].LocationOfOrigin = ""
-	current := o.certFiles(clientPurpose).currentPath()
-	k.AuthInfos[user] = &api.AuthInfo{ClientCertificate: current, ClientKey: current}
+	certPath := o.certFiles(clientPurpose).currentPath()
+	k.AuthInfos[user] = &api.AuthInfo{ClientCertificate: certPath, ClientKey: certPath}
 	k.Contexts[context] = &api.Context{Cluster: cluster, AuthInfo: user, Namespace: "default"}
 	k.CurrentContext = context
 	text, err := clientcmd.Write(*k)

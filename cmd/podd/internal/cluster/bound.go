@@ -20,8 +20,8 @@ type boundPods struct {
 	node, source string
 	lastSnapshot snapshot[*v1.Pod] // the last snapshot that update applied
 	pods         map[types.NamespacedName]boundPod
-	// missing contains pods that the last list does not contain. They may still exist, because the
-	// list came from another cluster.
+	// missing contains pods that run on this node and that the last list does not contain. podd keeps
+	// them running, because the list came from a cluster other than origin.
 	missing map[types.NamespacedName]boundPod
 	// deleted contains pods that a cluster other than origin has listed and then deleted. These
 	// pods are still desired, but are marked as being deleted. It is nil if isOtherCluster is
@@ -59,7 +59,7 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 		b.updateOrigin(s.origin, next)
 	}
 	for key := range b.missing {
-		if _, listed := next[key]; listed {
+		if _, exists := next[key]; exists {
 			delete(b.missing, key)
 		}
 	}
@@ -76,10 +76,10 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 		b.deleted = nil
 		return
 	}
-	b.deleted = slices.DeleteFunc(b.deleted, func(p boundPod) bool { _, listed := next[p.desired.Key]; return listed })
+	b.deleted = slices.DeleteFunc(b.deleted, func(p boundPod) bool { _, isListed := next[p.desired.Key]; return isListed })
 	for key, p := range b.pods {
-		_, listed := next[key]
-		if _, missing := b.missing[key]; listed || missing {
+		_, isListed := next[key]
+		if _, isMissing := b.missing[key]; isListed || isMissing {
 			continue
 		}
 		if p.desired.Deletion == nil {
@@ -97,18 +97,18 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 // origin, listOrigin and missing.
 func (b *boundPods) updateOrigin(o origin, next map[types.NamespacedName]boundPod) {
 	b.isOtherCluster = !o.isSameCluster(b.origin) && !o.hasMoved(b.origin)
-	hasListed := b.listOrigin.ServiceUID+b.listOrigin.NodeUID != "" && o.isSameCluster(b.listOrigin)
+	isSameListOrigin := b.listOrigin.ServiceUID+b.listOrigin.NodeUID != "" && o.isSameCluster(b.listOrigin)
 	b.listOrigin = o
 	if !b.isOtherCluster {
 		b.missing, b.origin = nil, o
 		return
 	}
-	if hasListed { // the previous list came from the same cluster as this list, so the field missing is up to date
+	if isSameListOrigin { // the field missing is up to date, because the previous list came from the same cluster
 		return
 	}
 	missing := maps.Clone(b.pods)
 	maps.Copy(missing, b.missing)
-	maps.DeleteFunc(missing, func(key types.NamespacedName, _ boundPod) bool { _, listed := next[key]; return listed })
+	maps.DeleteFunc(missing, func(key types.NamespacedName, _ boundPod) bool { _, isListed := next[key]; return isListed })
 	b.missing = missing
 }
 
@@ -116,16 +116,16 @@ func (b *boundPods) updateOrigin(o origin, next map[types.NamespacedName]boundPo
 // previous version if no change since that version affects how the pod runs. This saves decoding,
 // because most changes are podd's own status updates.
 func (b *boundPods) decodeOrReuse(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
-	before, known := b.pods[key]
-	if !known {
-		before, known = b.missing[key]
+	previous, exists := b.pods[key]
+	if !exists {
+		previous, exists = b.missing[key]
 	}
-	known = known && before.object.UID == p.UID
-	if known && isEquivalent(before.object, p) {
-		return boundPod{p, before.desired}
+	exists = exists && previous.object.UID == p.UID
+	if exists && isEquivalent(previous.object, p) {
+		return boundPod{p, previous.desired}
 	}
-	if known {
-		if at, err := time.Parse(time.RFC3339Nano, before.desired.Object.Annotations[manifest.AnnotationConfigSeen]); err == nil {
+	if exists {
+		if at, err := time.Parse(time.RFC3339Nano, previous.desired.Object.Annotations[manifest.AnnotationConfigSeen]); err == nil {
 			now = at
 		}
 	}
@@ -164,17 +164,17 @@ func externalConditions(p *v1.Pod) []v1.PodCondition {
 // desiredPods returns all pods that must run, including missing and deleted pods, in the order of
 // their creation. The kubelet admits pods in the same order.
 func (b *boundPods) desiredPods() []*manifest.Pod {
-	all := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing)+len(b.deleted))
+	pods := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing)+len(b.deleted))
 	for _, m := range []map[types.NamespacedName]boundPod{b.pods, b.missing} {
 		for _, p := range m {
-			all = append(all, p.desired)
+			pods = append(pods, p.desired)
 		}
 	}
 	for _, p := range b.deleted {
-		all = append(all, p.desired)
+		pods = append(pods, p.desired)
 	}
-	slices.SortFunc(all, func(a, b *manifest.Pod) int {
+	slices.SortFunc(pods, func(a, b *manifest.Pod) int {
 		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), cmp.Compare(a.Key.String(), b.Key.String()))
 	})
-	return all
+	return pods
 }

@@ -63,11 +63,11 @@ func (p certFiles) store(chain, key []byte) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	dated := p.name + "-" + time.Now().Format("2006-01-02-15-04-05") + ".pem"
-	if err := atomicfile.Write(filepath.Join(p.dir, dated), text); err != nil {
+	fileName := p.name + "-" + time.Now().Format("2006-01-02-15-04-05") + ".pem"
+	if err := atomicfile.Write(filepath.Join(p.dir, fileName), text); err != nil {
 		return nil, err
 	}
-	return &pair, p.updateSymlink(dated)
+	return &pair, p.updateSymlink(fileName)
 }
 
 // updateSymlink replaces the symlink to the newest certificate by a symlink to the file with the
@@ -78,14 +78,14 @@ func (p certFiles) updateSymlink(name string) error {
 		return err
 	}
 	defer dir.Close()
-	next := p.name + "-updated.pem"
-	if err := dir.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	tempName := p.name + "-updated.pem"
+	if err := dir.Remove(tempName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := dir.Symlink(name, next); err != nil {
+	if err := dir.Symlink(name, tempName); err != nil {
 		return err
 	}
-	if err := dir.Rename(next, filepath.Base(p.currentPath())); err != nil {
+	if err := dir.Rename(tempName, filepath.Base(p.currentPath())); err != nil {
 		return err
 	}
 	return atomicfile.SyncDir(dir)

@@ -29,8 +29,8 @@ type Options struct {
 	// RequestServingCert is set if podd requests and renews the serving certificate of the kubelet
 	// API.
 	RequestServingCert bool
-	// Reviews configures the reviews of clients of the kubelet API. If nil, the API server reviews no
-	// clients.
+	// Reviews configures how the API server authenticates and authorizes clients of the kubelet API.
+	// If nil, podd does not send clients' requests to the API server for review.
 	Reviews    *ReviewOptions
 	OriginFile string // path of the file that stores which cluster has bound the pods
 	Version    string // version of podd, for the User-Agent header
@@ -87,9 +87,9 @@ type Options struct {
 	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
 	// It may be nil.
 	OnSchedulable func(schedulable bool)
-	// OnStatusSynced is called after the status of a pod was written to the API server. took is the
-	// time since the first change of the pod that the status contains. Calls are sequential. It may be
-	// nil.
+	// OnStatusSynced is called after the status of a pod was written to the API server. A status may
+	// contain several changes of the pod; took is the time since the first of them. Calls are
+	// sequential. It may be nil.
 	OnStatusSynced func(took time.Duration)
 	// OnRegistrationStep is called when a step of the registration of the node ends: before each attempt
 	// to create the Node, after podd has created the Node, and after each status in which the Node is
@@ -140,8 +140,8 @@ type sharedState struct {
 	// nodes contains the Node if it exists. It is reset for each kubeconfig, because a new
 	// kubeconfig may name another cluster.
 	nodes watchable[snapshot[*v1.Node]]
-	// deletions maps the UID of each pod that is being deleted to the version of a batch. This
-	// batch is the first batch from Source that contained the deletion of the pod.
+	// deletions contains the UID of each pod that is being deleted. It maps the UID to the version of
+	// the first batch from Source that contained the deletion.
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
 	objects         watchable[manifest.Objects]
@@ -249,8 +249,8 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 	}
 	group.Go(func() error {
 		for sleep(ctx, checkInterval) {
-			outdated, err := c.o.mustReconnect(kubeconfig)
-			if outdated {
+			mustReconnect, err := c.o.mustReconnect(kubeconfig)
+			if mustReconnect {
 				return context.Canceled // cancels the other goroutines
 			}
 			problems.report(ctx, partKubeconfig, err)

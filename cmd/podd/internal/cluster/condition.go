@@ -16,28 +16,28 @@ import (
 // a condition changes only if its status changes. The statuses in stored may all be Unknown,
 // because the node controller sets the conditions of an unreachable node to Unknown.
 func mergeNodeConditions(stored, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
-	all := slices.Clone(stored)
+	merged := slices.Clone(stored)
 	for _, c := range own {
 		c.LastHeartbeatTime, c.LastTransitionTime = now, now
-		i := slices.IndexFunc(all, func(s v1.NodeCondition) bool { return s.Type == c.Type })
+		i := slices.IndexFunc(merged, func(s v1.NodeCondition) bool { return s.Type == c.Type })
 		if i < 0 {
-			all = append(all, c)
+			merged = append(merged, c)
 			continue
 		}
-		if all[i].Status == c.Status {
-			c.LastTransitionTime = all[i].LastTransitionTime
+		if merged[i].Status == c.Status {
+			c.LastTransitionTime = merged[i].LastTransitionTime
 		}
-		all[i] = c
+		merged[i] = c
 	}
-	return all
+	return merged
 }
 
 // normalizeConditions returns a copy of the conditions, sorted by type and without heartbeat times.
-func normalizeConditions(all []v1.NodeCondition) []v1.NodeCondition {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i].LastHeartbeatTime = metav1.Time{}
+func normalizeConditions(conditions []v1.NodeCondition) []v1.NodeCondition {
+	conditions = slices.Clone(conditions)
+	for i := range conditions {
+		conditions[i].LastHeartbeatTime = metav1.Time{}
 	}
-	order.Stable(all, func(a, b v1.NodeCondition) int { return cmp.Compare(a.Type, b.Type) })
-	return all
+	order.Stable(conditions, func(a, b v1.NodeCondition) int { return cmp.Compare(a.Type, b.Type) })
+	return conditions
 }

@@ -26,7 +26,7 @@ const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 // name. It keeps the entries of other drivers.
 //
 // updatedCSINode also sets the annotation with the in-tree plugins whose volumes the node passes to
-// CSI drivers, as the kubelet does. The scheduler needs it to count these volumes.
+// CSI drivers, as the kubelet does. The scheduler needs the annotation to count these volumes.
 func updatedCSINode(stored *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
 	if stored != nil {
@@ -94,7 +94,7 @@ func driverPatch(n *v1.Node, added *csi.Driver, removed string) []byte {
 	if len(ids) > 0 {
 		annotations[annotationNodeIDs] = mustEncode(ids)
 	}
-	if isSame := exists == (len(ids) > 0) && (!exists || stored == annotations[annotationNodeIDs]); isSame && len(labels) == 0 {
+	if isUnchanged := exists == (len(ids) > 0) && (!exists || stored == annotations[annotationNodeIDs]); isUnchanged && len(labels) == 0 {
 		return nil
 	}
 	return []byte(mustEncode(map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": labels}}))

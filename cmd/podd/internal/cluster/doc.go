@@ -54,10 +54,10 @@
 // names such a volume as long as a bound pod uses the volume or the volume is on this node. podd
 // does not call the driver of a volume before the API server has confirmed a status that names the
 // volume. After a start, podd keeps the names in the status until all pods and volumes were listed.
-// A volume counts as attached (objects_attach.go) when volumesAttached names it and its
+// podd considers a volume attached (objects_attach.go) when volumesAttached names it and its
 // VolumeAttachment confirms the attachment. podd reads the VolumeAttachment with a GET, because a
 // node may not watch it. podd also reads the Node again, because the watch may not have reported
-// the newest version yet. The volume then counts as attached until volumesAttached no longer names
+// the newest version yet. podd considers the volume attached until volumesAttached no longer names
 // it. If an attachment takes long, podd reads and reports the error of the volume's attacher. The
 // kubelet does not report this error.
 //

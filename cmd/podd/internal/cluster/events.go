@@ -41,17 +41,17 @@ func newEventSender(c *client, log server.EventLog) *eventSender {
 
 // run sends events until ctx is done.
 func (s *eventSender) run(ctx context.Context) {
-	var sent uint64 // the last revision of the log that was handled
+	var handledRevision uint64 // revision of the event log up to which all events were handled
 	for {
-		newer, revision := s.log.Events(sent)
+		newer, revision := s.log.Events(handledRevision)
 		for _, e := range newer {
 			if !s.deliver(ctx, e) {
 				return
 			}
 		}
-		sent = revision
+		handledRevision = revision
 		select {
-		case <-s.log.Changed(sent):
+		case <-s.log.Changed(handledRevision):
 		case <-ctx.Done():
 			return
 		}

@@ -32,8 +32,8 @@ type tokenBucket struct {
 
 // refill returns the bucket with the tokens that it contains at the current time.
 func (b tokenBucket) refill(now time.Time) tokenBucket {
-	filled := float64(max(0, now.Sub(b.updatedAt))) / float64(spamInterval)
-	return tokenBucket{min(spamBurst, b.tokens+filled), now}
+	newTokens := float64(max(0, now.Sub(b.updatedAt))) / float64(spamInterval)
+	return tokenBucket{min(spamBurst, b.tokens+newTokens), now}
 }
 
 // A spamFilter contains a bucket for each object with recent events.

@@ -77,10 +77,10 @@ func claimExpansionPatch(o *manifest.Objects, e *csi.Expansion, now time.Time) (
 	if claim == nil || refs.UnboundReason(claim, pv) != "" {
 		return nil, nil
 	}
-	newSize, grows := refs.ExpansionSize(claim, pv)
+	newSize, needsExpansion := refs.ExpansionSize(claim, pv)
 	var status map[string]any
 	switch {
-	case !grows || e.Capacity < newSize.Value():
+	case !needsExpansion || e.Capacity < newSize.Value():
 	case e.Failure == nil:
 		status = expandedStatusPatch(claim, newSize)
 	case e.Capacity == newSize.Value():
@@ -99,16 +99,16 @@ func expandedStatusPatch(claim *v1.PersistentVolumeClaim, newSize resource.Quant
 	if claim.Status.AllocatedResourceStatuses != nil {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": nil}
 	}
-	removed := []any{}
-	for _, present := range claim.Status.Conditions {
+	deletions := []any{}
+	for _, condition := range claim.Status.Conditions {
 		for _, kind := range resizeConditions {
-			if present.Type == kind {
-				removed = append(removed, map[string]any{"$patch": "delete", "type": kind})
+			if condition.Type == kind {
+				deletions = append(deletions, map[string]any{"$patch": "delete", "type": kind})
 			}
 		}
 	}
-	if len(removed) > 0 {
-		status["conditions"] = removed
+	if len(deletions) > 0 {
+		status["conditions"] = deletions
 	}
 	return status
 }

@@ -14,7 +14,8 @@ import (
 // volumesInUse tracks the volumes that the attach-detach controller must not detach: the volumes
 // of bound pods and the volumes that are still on this node. podd names them in volumesInUse of
 // the Node's status. A driver must not be called for a volume before the API server has confirmed
-// the status that names the volume. volumesInUse is safe for concurrent use.
+// the status that names the volume, because the controller could detach the volume during the call.
+// volumesInUse is safe for concurrent use.
 type volumesInUse struct {
 	mu      sync.Mutex // guards all following fields
 	desired desiredVolumes
@@ -54,13 +55,13 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 }
 
 // names returns the volumes that the Node's status must name, and a channel that is closed when the
-// desired volumes change. The parameter stored contains the volumes in the current status. onNode
-// contains the volumes that are on this node.
+// desired volumes change. statusVolumes contains the volumes that the status of the Node names now.
+// onNode contains the volumes that are on this node.
 //
 // names omits a volume on this node if the volume's driver needs no attachment, and omits all
 // volumes on this node until the CSIDrivers were listed. Until desired.isComplete is set, the
-// result includes all volumes in the current status.
-func (u *volumesInUse) names(stored []v1.UniqueVolumeName, onNode []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
+// result includes all statusVolumes.
+func (u *volumesInUse) names(statusVolumes []v1.UniqueVolumeName, onNode []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)
@@ -75,7 +76,7 @@ func (u *volumesInUse) names(stored []v1.UniqueVolumeName, onNode []csi.VolumeID
 		}
 	}
 	if !u.desired.isComplete {
-		for _, name := range stored {
+		for _, name := range statusVolumes {
 			all[name] = true
 		}
 	}

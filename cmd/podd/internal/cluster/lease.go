@@ -28,17 +28,17 @@ type leaseRenewer struct {
 // failure it retries with the kubelet's backoff.
 func (l *leaseRenewer) run(ctx context.Context) {
 	var b backoff
-	unanswered := 0 // consecutive attempts without a response
+	missedResponses := 0 // number of consecutive attempts without a response
 	for {
 		sent, err := l.renew(ctx)
-		if unanswered++; err == nil || isAPIError(err) {
-			unanswered = 0
+		if missedResponses++; err == nil || isAPIError(err) {
+			missedResponses = 0
 		}
 		wait := l.o.LeaseDuration / 4
 		wait += time.Duration(rand.Float64() * 0.04 * float64(wait))
 		switch {
 		case err != nil:
-			if unanswered > 1 {
+			if missedResponses > 1 {
 				l.c.closeConnections() // a connection that hangs would delay all later requests
 			}
 			wait = b.next()
@@ -79,10 +79,10 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 			return true, err
 		}
 	}
-	var got coordination.Lease
-	err = l.c.do(ctx, l.c.leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName).Body(l.renewedLease()), &got)
+	var response coordination.Lease
+	err = l.c.do(ctx, l.c.leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName).Body(l.renewedLease()), &response)
 	if err == nil {
-		l.lease = &got
+		l.lease = &response
 	}
 	return true, err
 }
@@ -90,19 +90,19 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 // getOrCreate returns the Lease in the API server. created is true if the Lease did not exist and
 // getOrCreate has created it.
 func (l *leaseRenewer) getOrCreate(ctx context.Context) (_ *coordination.Lease, created bool, err error) {
-	var got coordination.Lease
-	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName), &got)
+	var response coordination.Lease
+	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName), &response)
 	if apierrors.IsNotFound(err) {
 		l.lease = &coordination.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: l.o.NodeName},
 			Spec:       coordination.LeaseSpec{HolderIdentity: &l.o.NodeName},
 		}
-		created, err = true, l.c.do(ctx, l.c.leases.Post().Namespace(leaseNamespace).Resource("leases").Body(l.renewedLease()), &got)
+		created, err = true, l.c.do(ctx, l.c.leases.Post().Namespace(leaseNamespace).Resource("leases").Body(l.renewedLease()), &response)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	return &got, created, nil
+	return &response, created, nil
 }
 
 // renewedLease returns a copy of the Lease with the current time and owner.

@@ -10,10 +10,10 @@ import (
 	"podd/manifest"
 )
 
-// A mirror pod represents a static pod, which comes from a file or URL, in the API server. The
-// mirror pod has the name of the static pod. Its annotations config.hash and config.mirror
-// contain the UID of the static pod. Changes of the mirror pod do not affect the static pod.
-
+// isMirror reports whether p is a mirror pod. A mirror pod represents a static pod, which comes from
+// a file or URL, in the API server. The mirror pod has the name of the static pod. Its annotations
+// config.hash and config.mirror contain the UID of the static pod. Changes of the mirror pod do not
+// affect the static pod.
 func isMirror(p *v1.Pod) bool {
 	_, ok := p.Annotations[manifest.AnnotationConfigMirror]
 	return ok

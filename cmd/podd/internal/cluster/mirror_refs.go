@@ -29,8 +29,8 @@ func (r *removedRefs) add(kind, name string) {
 }
 
 // removeRefs removes all references to other API objects from p and returns the value for
-// annotationLocalRefs. It removes entire environment variables and volumes that consist of a
-// reference.
+// annotationLocalRefs. If an environment variable or volume consists only of references, removeRefs
+// removes it entirely.
 func removeRefs(p *v1.Pod) string {
 	r := &removedRefs{names: map[string]bool{}, volumes: map[string]bool{}}
 	s := &p.Spec

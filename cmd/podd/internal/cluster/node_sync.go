@@ -40,8 +40,8 @@ type nodeSyncer struct {
 func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node]]) {
 	var b backoff
 	var retry <-chan time.Time // receives a value when a failed attempt must be repeated; nil if the last attempt did not fail
-	var local *v1.Node         // the Node of the View that was sent last
-	due := false
+	var lastSent *v1.Node      // the Node in the View that was last sent to the API server
+	mustSync := false
 	tick := time.NewTicker(s.o.UpdateFrequency)
 	defer tick.Stop()
 	for {
@@ -51,10 +51,10 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		if snap.listCount > s.lastListCount {
 			retry = nil // the API server is reachable, so the wait is over
 		}
-		due = s.update(snap) || due || view.NodeObject != local || s.currentNode != nil && !slices.Equal(volumes, s.currentNode.Status.VolumesInUse)
-		if due && retry == nil && s.lastListCount > 0 && view.NodeObject != nil {
-			local, due = view.NodeObject, false
-			err := s.sync(ctx, local, volumes, time.Now())
+		mustSync = s.update(snap) || mustSync || view.NodeObject != lastSent || s.currentNode != nil && !slices.Equal(volumes, s.currentNode.Status.VolumesInUse)
+		if mustSync && retry == nil && s.lastListCount > 0 && view.NodeObject != nil {
+			lastSent, mustSync = view.NodeObject, false
+			err := s.sync(ctx, lastSent, volumes, time.Now())
 			if err == nil && s.currentNode != nil {
 				s.volumesInUse.setReported(s.currentNode.Status.VolumesInUse)
 			}
@@ -62,7 +62,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 			if err == nil || isPermanent(err) {
 				b = backoff{}
 			} else {
-				due, retry = true, time.After(b.next())
+				mustSync, retry = true, time.After(b.next())
 			}
 			continue // read the state again, because it may have changed during the request
 		}
@@ -72,7 +72,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		case <-desiredChanged:
 		case <-onNodeChanged:
 		case <-tick.C:
-			due = true
+			mustSync = true
 		case <-retry:
 			retry = nil
 		case <-ctx.Done():
@@ -85,15 +85,15 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 // is closed when the volumes of bound pods change, and onNodeChanged when the volumes on this node
 // change.
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, onNodeChanged <-chan struct{}) {
-	var uses []csi.VolumeID
+	var onNode []csi.VolumeID
 	if s.o.CSI != nil {
-		uses, onNodeChanged = s.o.CSI.VolumesInUse()
+		onNode, onNodeChanged = s.o.CSI.VolumesInUse()
 	}
-	var present []v1.UniqueVolumeName
+	var stored []v1.UniqueVolumeName
 	if s.currentNode != nil {
-		present = s.currentNode.Status.VolumesInUse
+		stored = s.currentNode.Status.VolumesInUse
 	}
-	names, desiredChanged = s.volumesInUse.names(present, uses)
+	names, desiredChanged = s.volumesInUse.names(stored, onNode)
 	return names, desiredChanged, onNodeChanged
 }
 
@@ -150,17 +150,17 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	if err != nil {
 		return err
 	}
-	var got v1.Node
+	var response v1.Node
 	request := s.c.heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(s.o.NodeName).SubResource("status").Body(text)
-	err = s.c.do(ctx, request, &got)
+	err = s.c.do(ctx, request, &response)
 	if apierrors.IsNotFound(err) {
 		return nil // the Node was deleted; the next snapshot will show the deletion
 	}
 	if err != nil {
 		return err
 	}
-	s.dropsFeatures = len(next.Status.DeclaredFeatures) > 0 && len(got.Status.DeclaredFeatures) == 0
-	s.recordSync(&got, now, changed)
+	s.dropsFeatures = len(next.Status.DeclaredFeatures) > 0 && len(response.Status.DeclaredFeatures) == 0
+	s.recordSync(&response, now, changed)
 	return nil
 }
 
@@ -225,9 +225,9 @@ func isNodeReady(n *v1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
 }
 
-// nodeNamed returns the Node with a name in the last list or watch of the API server, or nil if there
+// findNode returns the Node with a name in the last list or watch of the API server, or nil if there
 // is none, and a channel that is closed when the Node changes.
-func (s *sharedState) nodeNamed(name string) (n *v1.Node, changed <-chan struct{}) {
+func (s *sharedState) findNode(name string) (n *v1.Node, changed <-chan struct{}) {
 	nodes, changed := s.nodes.get()
 	return nodes.items[types.NamespacedName{Name: name}], changed
 }
@@ -235,7 +235,7 @@ func (s *sharedState) nodeNamed(name string) (n *v1.Node, changed <-chan struct{
 // PodCIDR returns the address ranges of pods that the cluster has assigned to the Node, separated by
 // commas. It returns "" if there are none, or before the Node was received.
 func (c *Cluster) PodCIDR() string {
-	n, _ := c.nodeNamed(c.o.NodeName)
+	n, _ := c.findNode(c.o.NodeName)
 	if n == nil {
 		return ""
 	}

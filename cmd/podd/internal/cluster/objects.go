@@ -134,14 +134,14 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		if !usesObjects(pod) {
 			continue
 		}
-		used, isKnown := r.podRefs[pod]
-		if !isKnown {
-			used = refs.ListClusterPod(pod)
+		podRefs, isCached := r.podRefs[pod]
+		if !isCached {
+			podRefs = refs.ListClusterPod(pod)
 		}
-		uses[pod] = used
-		for _, u := range append(slices.Clip(used), refs.ListDriverRefs(&r.published, pod)...) {
+		uses[pod] = podRefs
+		for _, u := range append(slices.Clip(podRefs), refs.ListDriverRefs(&r.published, pod)...) {
 			desired[u.Object] = objectUse{pod, u}
-			if _, found := r.results[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
+			if _, hasResult := r.results[u.Object]; !hasResult && u.Object.Kind == "PersistentVolumeClaim" {
 				volumes.isComplete = false
 			}
 			if u.Volume != "" {
@@ -177,7 +177,7 @@ func usesObjects(pod *v1.Pod) bool { return !isMirror(pod) && !manifest.IsTermin
 // startLookup starts the lookup of an object that pod refers to.
 func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 	l := &lookup{client: r.client, ref: u.Object, resultCh: r.resultCh}
-	last, _ := r.results[u.Object].object.(*podCertificate)
+	lastCertificate, _ := r.results[u.Object].object.(*podCertificate)
 	ctx, l.cancel = context.WithCancel(ctx)
 	r.lookups[u.Object] = l
 	r.goroutines.Go(func() {
@@ -193,7 +193,7 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 		case u.Object.Kind == "Secret":
 			watchObject[*v1.Secret](ctx, l, &v1.SecretList{})
 		case u.PodCertificate != nil:
-			newPodCertificateLookup(l, r.o, r.shared, pod, u.PodCertificate, last).run(ctx)
+			newPodCertificateLookup(l, r.o, r.shared, pod, u.PodCertificate, lastCertificate).run(ctx)
 		case u.TrustBundle != nil:
 			l.watchTrustBundles(ctx)
 		case u.Object.Kind == "RuntimeClass":

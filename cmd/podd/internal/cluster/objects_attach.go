@@ -26,23 +26,23 @@ const (
 // when ctx is done.
 //
 // podd writes volumesInUse of the Node's status, and the attach-detach controller writes
-// volumesAttached. A volume is regarded as attached when both lists name it and its VolumeAttachment
-// confirms the attachment. It remains so until volumesAttached no longer names it.
+// volumesAttached. followAttachment considers a volume attached when both lists name it and its
+// VolumeAttachment confirms the attachment, and until volumesAttached no longer names it.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
-	began, failure := time.Now(), error(nil)
+	startedAt, attacherErr := time.Now(), error(nil)
 	b := backoff{initialWait: firstLookupWait}
 	for ctx.Err() == nil {
-		reported, reportedChanged := shared.volumesInUse.isReported(volume)
-		n, nodesChanged := shared.nodeNamed(node)
-		attached := n != nil && isListedAsAttached(n, volume)
+		isReported, reportedChanged := shared.volumesInUse.isReported(volume)
+		n, nodesChanged := shared.findNode(node)
+		isAttached := n != nil && isListedAsAttached(n, volume)
 		var check <-chan time.Time
 		switch {
-		case l.hasObject && (n == nil || attached):
-			began, failure = time.Now(), nil // for the next attachment, if the volume is detached
-		case !reported:
-			l.reportPending(ctx, began, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
-		case !attached:
-			l.reportPending(ctx, began, failure, "volume %s is not attached yet according to the node's status", volume)
+		case l.hasObject && (n == nil || isAttached):
+			startedAt, attacherErr = time.Now(), nil // for the next attachment, if the volume is detached
+		case !isReported:
+			l.reportPending(ctx, startedAt, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
+		case !isAttached:
+			l.reportPending(ctx, startedAt, attacherErr, "volume %s is not attached yet according to the node's status", volume)
 			check = time.After(withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck)))
 		default:
 			a, err := l.client.getCurrentAttachment(ctx, node, volume, l.ref.Name)
@@ -51,16 +51,16 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 				b = backoff{initialWait: firstLookupWait}
 				continue
 			}
-			l.reportPending(ctx, began, attachFailure(err), "volume %s: %v", volume, withoutHost(err))
+			l.reportPending(ctx, startedAt, findAttachError(err), "volume %s: %v", volume, withoutHost(err))
 			check = time.After(withJitter(b.nextUpTo(maxUncachedWait)))
 		}
 		select {
 		case <-reportedChanged:
 		case <-nodesChanged:
 		case <-check:
-			if reported && !attached {
+			if isReported && !isAttached {
 				_, err := l.client.getAttachment(ctx, l.ref.Name)
-				failure = attachFailure(err)
+				attacherErr = findAttachError(err)
 			}
 		case <-ctx.Done():
 		}
@@ -69,11 +69,11 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 
 // reportPending sends the reason why a volume is not attached or a certificate is not issued, unless
 // the last result contained the same reason. The reason is failure, the error of the volume's
-// attacher or of the certificate request. If failure is nil, the reason is the formatted text, which
-// counts as a problem only if the wait has lasted for attachTimeout. beginning is the time at which
-// the wait began.
-func (l *lookup) reportPending(ctx context.Context, beginning time.Time, failure error, format string, args ...any) {
-	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(beginning) < attachTimeout}
+// attacher or of the certificate request. If failure is nil, the reason is the formatted text.
+// podd reports this text as a problem only if the wait, which began at startedAt, has lasted for
+// attachTimeout.
+func (l *lookup) reportPending(ctx context.Context, startedAt time.Time, failure error, format string, args ...any) {
+	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(startedAt) < attachTimeout}
 	if failure != nil {
 		missing = manifest.MissingObject{Message: failure.Error()}
 	}
@@ -86,8 +86,8 @@ func (l *lookup) reportPending(ctx context.Context, beginning time.Time, failure
 // An attachError is an error that the attacher of a volume has reported.
 type attachError struct{ error }
 
-// attachFailure returns the error of the attacher that err contains, or nil.
-func attachFailure(err error) error {
+// findAttachError returns the error of the attacher that err contains, or nil.
+func findAttachError(err error) error {
 	if e, ok := errors.AsType[attachError](err); ok {
 		return e.error
 	}

@@ -21,25 +21,25 @@ const claimInterval = 90 * time.Second
 // It does not watch them, because a node may not watch claims and volumes. When the claim is bound,
 // pollClaim calls pollBoundClaim and returns, because a bound claim stays bound.
 func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[types.NamespacedName]int]) {
-	b, began, last := backoff{initialWait: firstLookupWait}, time.Now(), ""
+	b, startedAt, lastReason := backoff{initialWait: firstLookupWait}, time.Now(), ""
 	for ctx.Err() == nil {
-		found, err := l.client.getClaimAndVolume(ctx, l.ref)
+		bound, err := l.client.getClaimAndVolume(ctx, l.ref)
 		switch {
 		case apierrors.IsNotFound(err):
-			if why := l.notFound(); last != why.missing.Message {
-				last = why.missing.Message
-				l.send(ctx, why)
+			if result := l.notFound(); lastReason != result.missing.Message {
+				lastReason = result.missing.Message
+				l.send(ctx, result)
 			}
 		case err != nil:
-			l.reportError(ctx, err, began)
+			l.reportError(ctx, err, startedAt)
 		default:
-			why := refs.UnboundReason(found.claim, found.volume)
-			if why == "" || why != last {
-				last = why
-				l.send(ctx, lookupResult{object: found})
+			reason := refs.UnboundReason(bound.claim, bound.volume)
+			if reason == "" || reason != lastReason {
+				lastReason = reason
+				l.send(ctx, lookupResult{object: bound})
 			}
-			if why == "" {
-				l.pollBoundClaim(ctx, found, claimUpdates)
+			if reason == "" {
+				l.pollBoundClaim(ctx, bound, claimUpdates)
 				return
 			}
 		}
@@ -53,11 +53,11 @@ func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[type
 func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpdates *watchable[map[types.NamespacedName]int]) {
 	counts, countsChanged := claimUpdates.get()
 	for last.volume.Spec.CSI != nil {
-		check, before := time.After(withJitter(claimInterval)), counts[l.ref.NamespacedName]
-		for waits := true; waits && counts[l.ref.NamespacedName] == before; {
+		check, previousCount := time.After(withJitter(claimInterval)), counts[l.ref.NamespacedName]
+		for mustWait := true; mustWait && counts[l.ref.NamespacedName] == previousCount; {
 			select {
 			case <-check:
-				waits = false
+				mustWait = false
 			case <-countsChanged:
 				counts, countsChanged = claimUpdates.get()
 			case <-ctx.Done():
@@ -68,10 +68,10 @@ func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpda
 		if err != nil || claim.ResourceVersion == last.claim.ResourceVersion {
 			continue
 		}
-		found, err := l.client.getClaimAndVolume(ctx, l.ref)
-		if err == nil && refs.UnboundReason(found.claim, found.volume) == "" {
-			last = found
-			l.send(ctx, lookupResult{object: found})
+		bound, err := l.client.getClaimAndVolume(ctx, l.ref)
+		if err == nil && refs.UnboundReason(bound.claim, bound.volume) == "" {
+			last = bound
+			l.send(ctx, lookupResult{object: bound})
 		}
 	}
 }

@@ -46,11 +46,11 @@ type podCertificateLookup struct {
 	shared *sharedState
 	pod    *v1.Pod
 	source *v1.PodCertificateProjection
-	// state is the current state. reportedOverdue and reportedExpired are set when the
+	// state is the current state. hasReportedOverdue and hasReportedExpired are set when the
 	// corresponding events about state.Certificate have been recorded.
-	state                            podcert.State
-	reportedOverdue, reportedExpired bool
-	began                            time.Time // start of the current request
+	state                                  podcert.State
+	hasReportedOverdue, hasReportedExpired bool
+	requestedAt                            time.Time // start of the current request
 }
 
 // newPodCertificateLookup returns the lookup of a certificate. last is the certificate that an
@@ -105,7 +105,7 @@ func (r *refusal) Error() string {
 // and when ctx is done.
 func (l *podCertificateLookup) obtain(ctx context.Context) *refusal {
 	b, key := backoff{initialWait: firstLookupWait}, (*podcert.Key)(nil)
-	l.began = time.Now()
+	l.requestedAt = time.Now()
 	for ctx.Err() == nil {
 		name, err := l.request(ctx, &key)
 		limit := l.maxWait()
@@ -125,20 +125,21 @@ func (l *podCertificateLookup) obtain(ctx context.Context) *refusal {
 }
 
 // reportProblem reports an error as the reason why there is no certificate yet. It ignores 403
-// responses within bindingLag, and errors of connections, because other parts report an outage.
+// responses within bindingLag. It also ignores connection errors, because other goroutines report an
+// outage.
 func (l *podCertificateLookup) reportProblem(ctx context.Context, err error) {
 	l.reportAge()
-	_, unreachable := err.(hostError)
-	if l.state.Certificate != nil || unreachable && !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(l.began) < bindingLag {
+	_, isRequestErr := err.(hostError)
+	if l.state.Certificate != nil || isRequestErr && !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(l.requestedAt) < bindingLag {
 		return
 	}
-	l.reportPending(ctx, l.began, fmt.Errorf("requesting a certificate of signer %q: %w", l.source.SignerName, withoutHost(err)), "")
+	l.reportPending(ctx, l.requestedAt, fmt.Errorf("requesting a certificate of signer %q: %w", l.source.SignerName, withoutHost(err)), "")
 }
 
 // request creates a PodCertificateRequest and returns its name. It generates a key unless *key is
 // set.
 func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (string, error) {
-	node, _ := l.shared.nodeNamed(l.o.NodeName)
+	node, _ := l.shared.findNode(l.o.NodeName)
 	if node == nil {
 		return "", fmt.Errorf("the Node %q does not exist in the cluster", l.o.NodeName)
 	}
@@ -147,11 +148,11 @@ func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (
 		return "", err
 	}
 	if *key == nil {
-		made, err := podcert.NewKey(l.source.KeyType)
+		newKey, err := podcert.NewKey(l.source.KeyType)
 		if err != nil {
 			return "", err
 		}
-		*key = made
+		*key = newKey
 	}
 	body := &certificates.PodCertificateRequest{
 		ObjectMeta: metav1.ObjectMeta{
@@ -165,12 +166,12 @@ func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (
 			MaxExpirationSeconds: l.source.MaxExpirationSeconds, StubPKCS10Request: (*key).Request, UnverifiedUserAnnotations: l.source.UserAnnotations,
 		},
 	}
-	made := &certificates.PodCertificateRequest{}
-	err := l.client.do(ctx, l.client.certificates.Post().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Body(body), made)
+	created := &certificates.PodCertificateRequest{}
+	err := l.client.do(ctx, l.client.certificates.Post().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Body(body), created)
 	if apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("%w; the API server must serve PodCertificateRequests in certificates.k8s.io/v1, which Kubernetes 1.37 does unless the feature gate PodCertificateRequest is disabled", withoutHost(err))
 	}
-	return made.Name, err
+	return created.Name, err
 }
 
 // receive waits until the signer has issued the certificate of the request with this name, and sends
@@ -180,7 +181,7 @@ func (l *podCertificateLookup) receive(ctx context.Context, name string, key *po
 	if err != nil {
 		return err
 	}
-	l.state.Certificate, l.reportedOverdue, l.reportedExpired = issued, false, false
+	l.state.Certificate, l.hasReportedOverdue, l.hasReportedExpired = issued, false, false
 	l.shared.podCertificates.set(l.lookup, l.state)
 	l.send(ctx, lookupResult{object: &podCertificate{&manifest.PodCertificate{Key: key.PEM(), Chain: issued.Chain}, issued}})
 	return nil
@@ -206,7 +207,7 @@ func (l *podCertificateLookup) await(ctx context.Context, name string) (*podcert
 		}
 		l.reportAge()
 		if l.state.Certificate == nil {
-			l.reportPending(ctx, l.began, requests.watchError(), "signer %q has not issued the certificate of PodCertificateRequest %s/%s yet", l.source.SignerName, l.pod.Namespace, name)
+			l.reportPending(ctx, l.requestedAt, requests.watchError(), "signer %q has not issued the certificate of PodCertificateRequest %s/%s yet", l.source.SignerName, l.pod.Namespace, name)
 		}
 		select {
 		case <-changed:
@@ -233,8 +234,8 @@ type certificateRequestStore struct {
 	err watchable[error]
 }
 
-// report implements reporter. It keeps only responses of the API server, because other
-// parts report an outage.
+// report implements reporter. It stores an error only if the API server has responded, because other
+// goroutines report an outage.
 func (s *certificateRequestStore) report(_ context.Context, _ connectionPart, err error) {
 	if err == nil || isAPIError(err) {
 		s.err.set(err)
@@ -262,12 +263,12 @@ func (l *podCertificateLookup) refuse(ctx context.Context, r *refusal) {
 // has expired.
 func (l *podCertificateLookup) reportAge() {
 	c, now := l.state.Certificate, time.Now()
-	if c != nil && c.IsOverdue(now) && !l.reportedOverdue {
-		l.reportedOverdue = true
+	if c != nil && c.IsOverdue(now) && !l.hasReportedOverdue {
+		l.hasReportedOverdue = true
 		l.recordEvent("CertificateOverdueForRefresh", "PodCertificate refresh overdue")
 	}
-	if c != nil && c.IsExpired(now) && !l.reportedExpired {
-		l.reportedExpired = true
+	if c != nil && c.IsExpired(now) && !l.hasReportedExpired {
+		l.hasReportedExpired = true
 		l.recordEvent("CertificateExpired", "PodCertificate expired")
 	}
 }

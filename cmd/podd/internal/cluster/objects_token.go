@@ -39,13 +39,13 @@ func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccou
 		}
 		b = backoff{initialWait: firstLookupWait}
 		l.send(ctx, lookupResult{object: token{[]byte(got.Status.Token), got.Status.ExpirationTimestamp}})
-		sleep(ctx, renewAfter(time.Duration(*got.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
+		sleep(ctx, renewalDelay(time.Duration(*got.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
 	}
 }
 
-// renewAfter returns the time between the request and the renewal of a token with the given
+// renewalDelay returns the time between the request and the renewal of a token with the given
 // lifetime. It does not use the expiration time, because the clock of the API server may differ.
-func renewAfter(lifetime time.Duration) time.Duration {
+func renewalDelay(lifetime time.Duration) time.Duration {
 	return max(min(lifetime*4/5, maxTokenAge), 2*tokenJitter)
 }
 

@@ -17,7 +17,7 @@ import (
 // watchTrustBundles lists and watches the ClusterTrustBundle of l, or all ClusterTrustBundles of the
 // signer of l, until ctx is done.
 func (l *lookup) watchTrustBundles(ctx context.Context) {
-	store := &trustBundleStore{objectStore: objectStore[*certificates.ClusterTrustBundle]{ctx: ctx, lookup: l, began: time.Now()}}
+	store := &trustBundleStore{objectStore: objectStore[*certificates.ClusterTrustBundle]{ctx: ctx, lookup: l, startedAt: time.Now()}}
 	f := reflector[*certificates.ClusterTrustBundle]{client: l.client, query: store.query, emptyList: &certificates.ClusterTrustBundleList{}, store: store, reporter: store, initialWait: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
 	f.run(ctx)
 }
@@ -42,12 +42,12 @@ func (s *trustBundleStore) query() *rest.Request {
 }
 
 // set implements snapshotStore.
-func (s *trustBundleStore) set(all snapshot[*certificates.ClusterTrustBundle]) {
+func (s *trustBundleStore) set(snap snapshot[*certificates.ClusterTrustBundle]) {
 	if s.ref.Kind == manifest.TrustBundleKind {
-		s.objectStore.set(all)
+		s.objectStore.set(snap)
 		return
 	}
-	bundles := slices.AppendSeq([]*certificates.ClusterTrustBundle{}, maps.Values(all.items))
+	bundles := slices.AppendSeq([]*certificates.ClusterTrustBundle{}, maps.Values(snap.items))
 	s.send(s.ctx, lookupResult{object: bundles})
 }
 

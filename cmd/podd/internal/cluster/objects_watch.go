@@ -19,7 +19,7 @@ import (
 const firstLookupWait = 20 * time.Millisecond
 
 // bindingLag is the time within which the authorizer of the API server processes the binding of a
-// pod to this node. Before that, the authorizer forbids lookups for the pod.
+// pod to this node. Until the binding is processed, the authorizer forbids lookups for the pod.
 const bindingLag = time.Second
 
 // A lookup reads one object and sends a result when the object changes. It runs in one goroutine
@@ -105,7 +105,7 @@ func (l *lookup) notFound() lookupResult {
 func watchObject[T object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	store := &objectStore[T]{ctx: ctx, lookup: l, stop: cancel, began: time.Now()}
+	store := &objectStore[T]{ctx: ctx, lookup: l, stop: cancel, startedAt: time.Now()}
 	f := reflector[T]{client: l.client, query: l.client.objectQuery(l.ref), emptyList: list, store: store, reporter: store, initialWait: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
 	f.run(ctx)
 }
@@ -115,8 +115,8 @@ func watchObject[T object](ctx context.Context, l *lookup, list runtime.Object) 
 type objectStore[T object] struct {
 	ctx context.Context
 	*lookup
-	stop  func()    // stops the reflector
-	began time.Time // start of the lookup
+	stop      func()    // stops the reflector
+	startedAt time.Time // start of the lookup
 }
 
 // get implements snapshotStore. The reflector starts with an empty snapshot.
@@ -139,7 +139,7 @@ func (o *objectStore[T]) set(s snapshot[T]) {
 // report implements reporter.
 func (o *objectStore[T]) report(ctx context.Context, _ connectionPart, err error) {
 	if err != nil {
-		o.reportError(ctx, err, o.began)
+		o.reportError(ctx, err, o.startedAt)
 	}
 }
 

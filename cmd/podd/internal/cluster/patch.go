@@ -58,9 +58,9 @@ func jsonMergePatch(a, b map[string]any) map[string]any {
 		if reflect.DeepEqual(before, after) {
 			continue
 		}
-		fields, ok := after.(map[string]any)
-		if old, both := before.(map[string]any); ok && both {
-			after = jsonMergePatch(old, fields)
+		afterFields, ok := after.(map[string]any)
+		if beforeFields, isObject := before.(map[string]any); ok && isObject {
+			after = jsonMergePatch(beforeFields, afterFields)
 		}
 		d[name] = after
 	}

@@ -11,7 +11,8 @@ import (
 
 // finalPod returns a copy of last with the final status of a pod that podd has removed from this
 // node. last is the last version of the pod in the View. A container whose exit was not reported
-// is regarded as failed. The restart policy is ignored.
+// is reported as failed. finalPod ignores the restart policy, because no container restarts on this
+// node.
 func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	p := *last
 	p.Status = *last.Status.DeepCopy()
@@ -19,11 +20,11 @@ func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	if isInitialized(s) {
 		markUnknown(s.ContainerStatuses)
 	}
-	markUnknown(s.InitContainerStatuses[:max(len(untilLastStarted(s.InitContainerStatuses)), min(1, len(s.InitContainerStatuses)))])
+	markUnknown(s.InitContainerStatuses[:max(len(trimUnstarted(s.InitContainerStatuses)), min(1, len(s.InitContainerStatuses)))])
 	reason := "PodCompleted"
 	if !manifest.IsTerminal(s.Phase) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, "", ""
-		if allSucceeded(s.ContainerStatuses) {
+		if haveAllSucceeded(s.ContainerStatuses) {
 			s.Phase = v1.PodSucceeded
 		}
 	}
@@ -42,15 +43,15 @@ func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 // isInitialized reports whether the init containers have completed. It returns true if the pod
 // has no init containers or a regular container was started.
 func isInitialized(s *v1.PodStatus) bool {
-	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
+	return len(s.InitContainerStatuses) == 0 || len(trimUnstarted(s.ContainerStatuses)) > 0
 }
 
-// untilLastStarted returns the statuses up to and including that of the last container that was
+// trimUnstarted returns the statuses without the containers after the last container that was
 // started. It returns nil if no container was started.
-func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
-	for i := len(all); i > 0; i-- {
-		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
-			return all[:i]
+func trimUnstarted(statuses []v1.ContainerStatus) []v1.ContainerStatus {
+	for i := len(statuses); i > 0; i-- {
+		if c := &statuses[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
+			return statuses[:i]
 		}
 	}
 	return nil
@@ -58,9 +59,9 @@ func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 
 // markUnknown marks each container that has not terminated as terminated with exit code 137. The
 // kubelet does the same if the exit code is unknown.
-func markUnknown(all []v1.ContainerStatus) {
-	for i := range all {
-		c := &all[i]
+func markUnknown(statuses []v1.ContainerStatus) {
+	for i := range statuses {
+		c := &statuses[i]
 		if c.State.Terminated != nil {
 			continue
 		}
@@ -71,10 +72,10 @@ func markUnknown(all []v1.ContainerStatus) {
 	}
 }
 
-// allSucceeded reports whether all containers have terminated with exit code 0. It returns false if
+// haveAllSucceeded reports whether all containers have terminated with exit code 0. It returns false if
 // there are no statuses.
-func allSucceeded(all []v1.ContainerStatus) bool {
-	return len(all) > 0 && !slices.ContainsFunc(all, func(c v1.ContainerStatus) bool {
+func haveAllSucceeded(statuses []v1.ContainerStatus) bool {
+	return len(statuses) > 0 && !slices.ContainsFunc(statuses, func(c v1.ContainerStatus) bool {
 		return c.State.Terminated == nil || c.State.Terminated.ExitCode != 0
 	})
 }

@@ -57,8 +57,8 @@ func patchByType(before, after []any) []any {
 }
 
 // findByType returns the element with a field "type" that equals t, or nil.
-func findByType(all []any, t any) map[string]any {
-	for _, c := range all {
+func findByType(list []any, t any) map[string]any {
+	for _, c := range list {
 		if m, _ := c.(map[string]any); m["type"] == t {
 			return m
 		}

@@ -60,7 +60,7 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 // that own does not contain are removed. The transition time of a condition changes only if its
 // status changes.
 func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
-	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
+	merged := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
 		return slices.Contains(removableConditions, c.Type) && condition.Find(own.Conditions, c.Type) == nil
 	})
 	for _, c := range own.Conditions {
@@ -71,19 +71,19 @@ func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation
 			continue
 		}
 		c.LastTransitionTime, c.LastProbeTime = c.LastTransitionTime.Rfc3339Copy(), metav1.Time{}
-		i := slices.IndexFunc(all, func(s v1.PodCondition) bool { return s.Type == c.Type })
+		i := slices.IndexFunc(merged, func(s v1.PodCondition) bool { return s.Type == c.Type })
 		if i < 0 {
 			c.ObservedGeneration = generation
-			all = append(all, c)
+			merged = append(merged, c)
 			continue
 		}
-		c.ObservedGeneration, c.LastProbeTime = max(generation, all[i].ObservedGeneration), all[i].LastProbeTime
-		if all[i].Status == c.Status {
-			c.LastTransitionTime = all[i].LastTransitionTime
+		c.ObservedGeneration, c.LastProbeTime = max(generation, merged[i].ObservedGeneration), merged[i].LastProbeTime
+		if merged[i].Status == c.Status {
+			c.LastTransitionTime = merged[i].LastTransitionTime
 		}
-		all[i] = c
+		merged[i] = c
 	}
-	return all
+	return merged
 }
 
 // isRegression reports whether the status own would revert a final state in present: the
@@ -123,9 +123,9 @@ func isAnyRunning(s *v1.PodStatus) bool {
 
 // truncateTimes truncates all times in the statuses to seconds, because the API server stores
 // seconds. It modifies the statuses and returns them.
-func truncateTimes(all []v1.ContainerStatus) []v1.ContainerStatus {
-	for i := range all {
-		for _, s := range []*v1.ContainerState{&all[i].State, &all[i].LastTerminationState} {
+func truncateTimes(statuses []v1.ContainerStatus) []v1.ContainerStatus {
+	for i := range statuses {
+		for _, s := range []*v1.ContainerState{&statuses[i].State, &statuses[i].LastTerminationState} {
 			if s.Running != nil {
 				s.Running.StartedAt = s.Running.StartedAt.Rfc3339Copy()
 			}
@@ -134,7 +134,7 @@ func truncateTimes(all []v1.ContainerStatus) []v1.ContainerStatus {
 			}
 		}
 	}
-	return all
+	return statuses
 }
 
 // truncateTime returns t truncated to seconds, or nil if t is nil.

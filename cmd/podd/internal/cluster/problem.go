@@ -99,67 +99,67 @@ const retryNotice = "; podd retries every few seconds, and pods from files and U
 // nil.
 func newProblem(err error) problem {
 	var (
-		host     hostError
-		config   kubeconfigError
-		deleted  nodeDeletedError
-		missing  nodeMissingError
-		pending  csrPendingError
-		rejected csrRejectedError
-		file     fileError
-		clock    clockError
-		status   apierrors.APIStatus
-		verify   *tls.CertificateVerificationError
+		hostErr       hostError
+		kubeconfigErr kubeconfigError
+		deletedNode   nodeDeletedError
+		missingNode   nodeMissingError
+		pendingCSR    csrPendingError
+		rejectedCSR   csrRejectedError
+		fileErr       fileError
+		clockErr      clockError
+		status        apierrors.APIStatus
+		verifyErr     *tls.CertificateVerificationError
 	)
-	where := "the cluster"
-	if errors.As(err, &host) {
-		where += " at " + host.host
+	apiServer := "the cluster"
+	if errors.As(err, &hostErr) {
+		apiServer += " at " + hostErr.host
 	}
 	switch {
 	case err == nil:
 		return problem{}
-	case errors.As(err, &config):
-		return problem{invalidKubeconfig, config.Error() + retryNotice}
-	case errors.As(err, &deleted):
-		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create the node again, or remove --kubeconfig", deleted.node, where)}
-	case errors.As(err, &missing):
-		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create the node because of --register-node=false; create the node", where, missing.node)}
-	case errors.As(err, &pending):
-		return problem{csrPending, pending.Error()}
-	case errors.As(err, &rejected):
-		return problem{csrRejected, rejected.Error() + "; podd creates another certificate signing request later, and pods from files and URLs keep running"}
-	case errors.As(err, &clock):
-		return problem{csrRejected, clock.Error() + retryNotice}
-	case errors.As(err, &file):
-		return problem{fileFailure, file.Error() + retryNotice}
+	case errors.As(err, &kubeconfigErr):
+		return problem{invalidKubeconfig, kubeconfigErr.Error() + retryNotice}
+	case errors.As(err, &deletedNode):
+		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create the node again, or remove --kubeconfig", deletedNode.node, apiServer)}
+	case errors.As(err, &missingNode):
+		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create the node because of --register-node=false; create the node", apiServer, missingNode.node)}
+	case errors.As(err, &pendingCSR):
+		return problem{csrPending, pendingCSR.Error()}
+	case errors.As(err, &rejectedCSR):
+		return problem{csrRejected, rejectedCSR.Error() + "; podd creates another certificate signing request later, and pods from files and URLs keep running"}
+	case errors.As(err, &clockErr):
+		return problem{csrRejected, clockErr.Error() + retryNotice}
+	case errors.As(err, &fileErr):
+		return problem{fileFailure, fileErr.Error() + retryNotice}
 	case errors.As(err, &status):
-		return statusProblem(where, status)
-	case errors.As(err, &verify):
-		return problem{untrusted, fmt.Sprintf("%s has a certificate that is not trusted by the kubeconfig's CA: %v%s", where, verify.Err, retryNotice)}
+		return statusProblem(apiServer, status)
+	case errors.As(err, &verifyErr):
+		return problem{untrusted, fmt.Sprintf("%s has a certificate that is not trusted by the kubeconfig's CA: %v%s", apiServer, verifyErr.Err, retryNotice)}
 	case isTimeout(err):
-		return problem{unreachable, fmt.Sprintf("no response from %s within %s%s", where, requestTimeout, retryNotice)}
+		return problem{unreachable, fmt.Sprintf("no response from %s within %s%s", apiServer, requestTimeout, retryNotice)}
 	}
 	var errno syscall.Errno
-	var network net.Error
+	var networkErr net.Error
 	switch {
 	case errors.As(err, &errno):
-		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", where, errno, retryNotice)}
-	case errors.As(err, &network):
-		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", where, withoutURL(err), retryNotice)}
+		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", apiServer, errno, retryNotice)}
+	case errors.As(err, &networkErr):
+		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", apiServer, withoutURL(err), retryNotice)}
 	}
-	return problem{otherProblem, fmt.Sprintf("%s: %v%s", where, withoutURL(err), retryNotice)}
+	return problem{otherProblem, fmt.Sprintf("%s: %v%s", apiServer, withoutURL(err), retryNotice)}
 }
 
-// statusProblem returns the problem that describes an error status. The parameter where names the
-// API server in the message.
-func statusProblem(where string, status apierrors.APIStatus) problem {
+// statusProblem returns the problem that describes an error status. apiServer names the API server
+// in the message.
+func statusProblem(apiServer string, status apierrors.APIStatus) problem {
 	s := status.Status()
 	switch {
 	case s.Code == http.StatusUnauthorized:
-		return problem{unauthorized, where + " rejects the credential of the kubeconfig (401 Unauthorized): its certificate or token is invalid or has expired" + retryNotice}
+		return problem{unauthorized, apiServer + " rejects the credential of the kubeconfig (401 Unauthorized): its certificate or token is invalid or has expired" + retryNotice}
 	case s.Code == http.StatusForbidden:
-		return problem{forbidden, fmt.Sprintf("%s forbids a request: %s; the kubeconfig's user must be system:node:NAME in the group system:nodes%s", where, sanitize(s.Message), retryNotice)}
+		return problem{forbidden, fmt.Sprintf("%s forbids a request: %s; the kubeconfig's user must be system:node:NAME in the group system:nodes%s", apiServer, sanitize(s.Message), retryNotice)}
 	}
-	return problem{serverError, fmt.Sprintf("%s returned status %d: %s%s", where, s.Code, sanitize(s.Message), retryNotice)}
+	return problem{serverError, fmt.Sprintf("%s returned status %d: %s%s", apiServer, s.Code, sanitize(s.Message), retryNotice)}
 }
 
 // maxMessageBytes is the maximum length of a message of the API server, in bytes.

@@ -28,8 +28,8 @@ const (
 	objectWatchTimeout = 30 * time.Minute
 )
 
-// A watch that is shorter than minWatchDuration counts as failed, because a proxy may close every
-// watch immediately.
+// minWatchDuration is the shortest duration of a successful watch. The reflector retries after a
+// shorter watch as after a failure, because a proxy may close every watch immediately.
 const minWatchDuration = time.Second
 
 var errShortWatch = errors.New("every watch ends within a second of its start; check whether a proxy in front of the API server closes watches")

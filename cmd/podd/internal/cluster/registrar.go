@@ -75,8 +75,8 @@ func (r *csiDriverPublisher) sync(ctx context.Context, n *v1.Node, drivers []csi
 	if r.nodeUID != n.UID {
 		r.nodeUID, r.hasCSINode, r.cachedCSINode, r.published = n.UID, false, nil, map[string]csi.Driver{}
 	}
-	var first error
-	record := func(err error) { first = cmp.Or(first, err) }
+	var firstErr error
+	record := func(err error) { firstErr = cmp.Or(firstErr, err) }
 	if !r.hasCSINode {
 		record(r.putCSINode(ctx, n, nil, ""))
 	}
@@ -93,7 +93,7 @@ func (r *csiDriverPublisher) sync(ctx context.Context, n *v1.Node, drivers []csi
 			record(r.unpublish(ctx, &n, name))
 		}
 	}
-	return first
+	return firstErr
 }
 
 // publish publishes a driver in the Node and the CSINode. It sets *n to the patched Node.

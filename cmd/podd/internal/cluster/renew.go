@@ -65,7 +65,7 @@ func (r *certRenewer) run(ctx context.Context) {
 		switch rejected := (csrRejectedError{}); {
 		case err == nil && r.timeUntilRequest(template, time.Now()) > 0:
 			b, rejectedWait = backoff{}, firstRejectionWait
-		case err == nil: // the certificate lacks requested names, or has expired according to the clock of this host
+		case err == nil: // the issued certificate lacks requested names, or has expired according to the clock of this host
 			lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
 			r.pause(ctx, template, min(rejectedWait, max(checkInterval, lifetime/2)))
 			rejectedWait = min(2*rejectedWait, maxRejectionWait)
@@ -102,13 +102,13 @@ func (r *certRenewer) timeUntilRequest(template *x509.CertificateRequest, now ti
 func (r *certRenewer) request(ctx context.Context, template *x509.CertificateRequest) (*tls.Certificate, error) {
 	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) })
 	defer stop()
-	var issued time.Time
+	var previousNotBefore time.Time
 	if before := r.identity.current.Load(); before != nil {
-		issued = before.Leaf.NotBefore
+		previousNotBefore = before.Leaf.NotBefore
 	}
 	pair, err := r.o.obtainCertificate(ctx, r.c, r.purpose, template, r.problems)
 	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // without a certificate, the end of ctx means that the request was cancelled
-		r.o.OnRenewal(r.purpose.part == partServing, issued, err)
+		r.o.OnRenewal(r.purpose.part == partServing, previousNotBefore, err)
 	}
 	if pair == nil {
 		return nil, err

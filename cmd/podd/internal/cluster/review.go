@@ -91,9 +91,9 @@ func (c *reviewClient) reviewToken(ctx context.Context, token string) (u auth.Us
 	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokenReviews }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
 	}
-	info := q.Status.User
-	u = auth.User{Name: info.Username, UID: info.UID, Groups: info.Groups}
-	for name, values := range info.Extra {
+	user := q.Status.User
+	u = auth.User{Name: user.Username, UID: user.UID, Groups: user.Groups}
+	for name, values := range user.Extra {
 		if u.Extra == nil {
 			u.Extra = map[string][]string{}
 		}
@@ -114,7 +114,7 @@ func (r *Reviews) Allows(ctx context.Context, u auth.User, a auth.Attributes) (b
 }
 
 // reviewSpecs returns a spec of a SubjectAccessReview for each subresource in a.
-func reviewSpecs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessReviewSpec) {
+func reviewSpecs(u auth.User, a auth.Attributes) (specs []authorization.SubjectAccessReviewSpec) {
 	user := authorization.SubjectAccessReviewSpec{User: u.Name, UID: u.UID, Groups: u.Groups}
 	for name, values := range u.Extra {
 		if user.Extra == nil {
@@ -124,16 +124,16 @@ func reviewSpecs(u auth.User, a auth.Attributes) (all []authorization.SubjectAcc
 	}
 	if a.Resource == "" {
 		user.NonResourceAttributes = &authorization.NonResourceAttributes{Path: a.Path, Verb: a.Verb}
-		return append(all, user)
+		return append(specs, user)
 	}
 	for _, sub := range a.Subresources {
 		spec := user
 		spec.ResourceAttributes = &authorization.ResourceAttributes{
 			Verb: a.Verb, Group: a.Group, Version: "v1", Resource: a.Resource, Subresource: sub, Namespace: a.Namespace, Name: a.Name,
 		}
-		all = append(all, spec)
+		specs = append(specs, spec)
 	}
-	return all
+	return specs
 }
 
 // isAllowed returns the cached or requested result of a SubjectAccessReview.

@@ -42,7 +42,7 @@ func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool
 	if cached, ok := c.lookup(key); ok {
 		return cached.value, cached.isPositive, nil
 	}
-	got, err, _ := c.calls.Do(string(key[:]), func() (any, error) {
+	shared, err, _ := c.calls.Do(string(key[:]), func() (any, error) {
 		if cached, ok := c.lookup(key); ok { // another call has stored a result in the meantime
 			return cached, nil
 		}
@@ -53,10 +53,10 @@ func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool
 		return c.store(key, cachedResult[V]{value: value, isPositive: positive}), nil
 	})
 	if err != nil {
-		var none V
-		return none, false, err
+		var zero V
+		return zero, false, err
 	}
-	result := got.(cachedResult[V])
+	result := shared.(cachedResult[V])
 	return result.value, result.isPositive, nil
 }
 
@@ -74,12 +74,12 @@ func (c *reviewCache[V]) lookup(key [sha256.Size]byte) (result cachedResult[V], 
 // store sets the expiration time of a result, caches the result and returns it. It removes a
 // result of the opposite kind with the same key.
 func (c *reviewCache[V]) store(key [sha256.Size]byte, result cachedResult[V]) cachedResult[V] {
-	cache, other, ttl := c.positive, c.negative, c.positiveTTL
+	cache, otherCache, ttl := c.positive, c.negative, c.positiveTTL
 	if !result.isPositive {
-		cache, other, ttl = other, cache, c.negativeTTL
+		cache, otherCache, ttl = otherCache, cache, c.negativeTTL
 	}
 	result.expiresAt = time.Now().Add(ttl)
-	other.Remove(key)
+	otherCache.Remove(key)
 	cache.Add(key, result)
 	return result
 }

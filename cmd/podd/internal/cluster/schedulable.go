@@ -3,14 +3,14 @@ package cluster
 import "context"
 
 // followSchedulable calls Options.OnSchedulable when the Node becomes unschedulable or schedulable. It
-// returns when ctx is done. As in the kubelet, a Node is expected to be schedulable when podd starts.
+// returns when ctx is done. Like the kubelet, podd assumes at its start that the Node is schedulable.
 func (c *Cluster) followSchedulable(ctx context.Context) {
 	if c.o.OnSchedulable == nil {
 		return
 	}
 	isUnschedulable := false
 	for {
-		n, changed := c.nodeNamed(c.o.NodeName)
+		n, changed := c.findNode(c.o.NodeName)
 		if n != nil && n.Spec.Unschedulable != isUnschedulable {
 			isUnschedulable = n.Spec.Unschedulable
 			c.o.OnSchedulable(!isUnschedulable)

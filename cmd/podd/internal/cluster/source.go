@@ -60,7 +60,7 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			s.bound.update(pods, time.Now())
 			for _, n := range nodes.items {
 				if !s.bound.isOtherCluster && s.bound.origin.NodeUID == "" {
-					s.bound.origin.NodeUID = n.UID // the UID was unknown, because the Node was created after the list
+					s.bound.origin.NodeUID = n.UID // the origin had no Node UID if the Node was created after the list
 				}
 			}
 			s.storeOrigin(&stored)

@@ -10,17 +10,18 @@ import (
 	"podd/manifest"
 )
 
-// hasUnmatchedPod reports whether a pod that is new in b does not match the labels of the Node in b.
+// hasUnmatchedPod reports whether b contains a pod that the last batch does not contain and that the
+// labels of the Node in b do not match.
 func (s *Source) hasUnmatchedPod(b manifest.Batch) bool {
 	if b.Node == nil {
 		return false
 	}
-	known := map[types.UID]bool{}
+	lastUIDs := map[types.UID]bool{}
 	for _, p := range s.lastBatch.Pods {
-		known[p.UID] = true
+		lastUIDs[p.UID] = true
 	}
 	for _, p := range b.Pods {
-		if !known[p.UID] && !manifest.MatchesNode(p.Object, s.o.NodeName, b.Node.Labels) {
+		if !lastUIDs[p.UID] && !manifest.MatchesNode(p.Object, s.o.NodeName, b.Node.Labels) {
 			return true
 		}
 	}
@@ -48,14 +49,14 @@ func (s *Source) fetchNode(ctx context.Context) {
 }
 
 // newestNode returns the newer of the Node that fetchNode has read and the watched Node.
-func (s *Source) newestNode(watched *v1.Node) *v1.Node {
+func (s *Source) newestNode(watchedNode *v1.Node) *v1.Node {
 	fetched := s.fetchedNode
-	if fetched == nil || fetched.UID != watched.UID {
-		return watched
+	if fetched == nil || fetched.UID != watchedNode.UID {
+		return watchedNode
 	}
-	order, err := resourceversion.CompareResourceVersion(fetched.ResourceVersion, watched.ResourceVersion)
+	order, err := resourceversion.CompareResourceVersion(fetched.ResourceVersion, watchedNode.ResourceVersion)
 	if err != nil || order <= 0 {
-		return watched
+		return watchedNode
 	}
 	return fetched
 }

@@ -46,13 +46,13 @@ func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *r
 	seconds := int64((timeout + rand.N(timeout)) / time.Second)
 	q = q.Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.FormatInt(seconds, 10)).Throttle(nil)
-	until := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // 1 % less, because the server's clock may run faster
-	late := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
-	from, err := q.Stream(ctx)
-	late.Stop()
+	requestedEnd := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // 1 % less, because the server's clock may run faster
+	responseTimer := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
+	body, err := q.Stream(ctx)
+	responseTimer.Stop()
 	if err == nil {
-		overdue := time.AfterFunc(time.Duration(seconds)*time.Second+requestTimeout, func() { cancel(errWatchOverdue) })
-		return &watchStream{body: from, negotiator: c.watchNegotiator, requestedEnd: until, overdueTimer: overdue}, nil
+		overdueTimer := time.AfterFunc(time.Duration(seconds)*time.Second+requestTimeout, func() { cancel(errWatchOverdue) })
+		return &watchStream{body: body, negotiator: c.watchNegotiator, requestedEnd: requestedEnd, overdueTimer: overdueTimer}, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause

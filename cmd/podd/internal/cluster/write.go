@@ -64,9 +64,9 @@ func (w *podWriter) run(ctx context.Context) {
 		pods, podsChanged := w.shared.pods.get()
 		deletions, deletionsChanged := w.shared.deletions.get()
 		nodes, nodesChanged := w.shared.nodes.get()
-		watched, watchCountChanged := w.shared.watchCount.get()
+		newWatchCount, watchCountChanged := w.shared.watchCount.get()
 		var retry <-chan time.Time
-		w.retryIgnoredPatches(watched, time.Now())
+		w.retryIgnoredPatches(newWatchCount, time.Now())
 		if pods.listCount > w.previousListCount && !view.Starting {
 			wake := w.sync(ctx, view, pods, deletions, nodes.items[types.NamespacedName{Name: w.o.NodeName}], time.Now())
 			if !wake.IsZero() {
@@ -127,12 +127,12 @@ func (w *podWriter) reset() {
 
 // retryIgnoredPatches clears the ignored patches of all records when a watch has begun. The watch
 // may be served by another API server, which supports more fields. retryIgnoredPatches clears
-// patches at most once per watchTimeout. watched is the number of watches that have begun.
-func (w *podWriter) retryIgnoredPatches(watched int, now time.Time) {
-	if watched == w.retriedWatchCount || now.Sub(w.retriedAt) < watchTimeout {
+// patches at most once per watchTimeout. watchCount is the number of watches that have begun.
+func (w *podWriter) retryIgnoredPatches(watchCount int, now time.Time) {
+	if watchCount == w.retriedWatchCount || now.Sub(w.retriedAt) < watchTimeout {
 		return
 	}
-	w.retriedWatchCount = watched
+	w.retriedWatchCount = watchCount
 	for _, r := range w.records {
 		if r.ignoredPatch != "" {
 			r.ignoredPatch, r.facts, w.retriedAt = "", podFacts{}, now

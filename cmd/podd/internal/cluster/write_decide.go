@@ -62,7 +62,7 @@ func noRequest(*podFacts) (podRequest, error) { return podRequest{}, nil }
 func deletePod(f *podFacts) (podRequest, error) {
 	return podRequest{verb: verbDelete, pod: f.remote}, nil
 }
-func patchStatus(f *podFacts) (podRequest, error) { return f.statusPatchStep(f.local.Pod) }
+func patchStatus(f *podFacts) (podRequest, error) { return f.statusPatchRequest(f.local.Pod) }
 
 func createMirror(f *podFacts) (podRequest, error) {
 	return podRequest{verb: verbCreate, pod: newMirror(f.local.Pod, f.node)}, nil
@@ -71,7 +71,7 @@ func createMirror(f *podFacts) (podRequest, error) {
 func reportNameTaken(*podFacts) (podRequest, error) { return podRequest{problem: nameTaken}, nil }
 
 func patchFinalStatus(f *podFacts) (podRequest, error) {
-	return f.statusPatchStep(finalPod(f.lastVersion(), f.now))
+	return f.statusPatchRequest(finalPod(f.lastVersion(), f.now))
 }
 
 // nameTaken is the problem of a static pod if the API server contains another pod with its name.
@@ -154,9 +154,9 @@ func (f *podFacts) lastVersion() *v1.Pod {
 	return cmp.Or(f.lastLocal, f.remote)
 }
 
-// statusPatchStep returns a request that changes the status in the API server to the status of the
+// statusPatchRequest returns a request that changes the status in the API server to the status of the
 // local pod. It returns the zero podRequest if the status is up to date.
-func (f *podFacts) statusPatchStep(local *v1.Pod) (podRequest, error) {
+func (f *podFacts) statusPatchRequest(local *v1.Pod) (podRequest, error) {
 	body, err := podStatusPatch(f.remote, mergePodStatus(f.remote, local, f.isAddressConfigured))
 	if err != nil || body == nil {
 		return podRequest{}, err

@@ -91,8 +91,8 @@ func isOlder(a, b *v1.Pod) bool {
 	return xErr == nil && yErr == nil && x < y
 }
 
-// currentFacts returns the facts for a decision. deletions is Cluster.deletions. A pod counts as
-// removed if podd has applied the batch with the pod's deletion and the View does not contain the
+// currentFacts returns the facts for a decision. deletions is Cluster.deletions. currentFacts sets
+// isRemoved if podd has applied the batch with the pod's deletion and the View does not contain the
 // pod.
 func (r *podRecord) currentFacts(deletions map[types.UID]uint64, node *v1.Node, view *server.View, now time.Time) podFacts {
 	f := podFacts{local: r.local, remote: r.remote(now), node: node, isViewComplete: !view.Starting, areSourcesRead: len(view.UnreadSources) == 0}

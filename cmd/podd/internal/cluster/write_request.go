@@ -22,7 +22,7 @@ import (
 // A reply is the result of a podRequest.
 type reply struct {
 	key      types.NamespacedName
-	step     podRequest
+	request  podRequest
 	facts    podFacts // the facts of the decision for the request
 	pod      *v1.Pod  // the pod in the response; nil if the pod does not exist
 	err      error
@@ -38,7 +38,7 @@ const writeTimeout = 40 * time.Second
 func (c *client) sendPodRequest(ctx context.Context, key types.NamespacedName, s podRequest, f podFacts) reply {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	a := reply{key: key, step: s, facts: f, pod: &v1.Pod{}}
+	a := reply{key: key, request: s, facts: f, pod: &v1.Pod{}}
 	switch s.verb {
 	case verbCreate:
 		a.err = c.doWithoutTimeout(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
@@ -64,36 +64,36 @@ func (c *client) sendPodRequest(ctx context.Context, key types.NamespacedName, s
 // handleReply updates the record of a pod after a request.
 func (w *podWriter) handleReply(a reply, now time.Time) {
 	w.requestsInFlight--
-	if a.step.verb == verbCreate {
+	if a.request.verb == verbCreate {
 		w.createsInFlight--
 	}
 	r := w.records[a.key]
 	r.inFlight, r.facts = verbNone, podFacts{}
 	if a.err != nil {
-		if !a.step.changedAt.IsZero() {
-			r.changedAt = a.step.changedAt
+		if !a.request.changedAt.IsZero() {
+			r.changedAt = a.request.changedAt
 		}
 		w.handleFailure(r, a, now)
 		return
 	}
-	if w.o.OnStatusSynced != nil && a.pod != nil && !a.step.changedAt.IsZero() {
-		w.o.OnStatusSynced(now.Sub(a.step.changedAt))
+	if w.o.OnStatusSynced != nil && a.pod != nil && !a.request.changedAt.IsZero() {
+		w.o.OnStatusSynced(now.Sub(a.request.changedAt))
 	}
 	w.pausedUntil, w.backoff, r.retry = time.Time{}, backoff{}, retryState{}
-	isCreated := a.step.verb == verbCreate || r.outcome != nil && r.outcome.isCreated && r.outcome.uid == a.step.pod.UID
-	r.outcome = &outcome{uid: a.step.pod.UID, pod: a.pod, isCreated: isCreated, expiresAt: now.Add(outcomeTimeout)}
+	isCreated := a.request.verb == verbCreate || r.outcome != nil && r.outcome.isCreated && r.outcome.uid == a.request.pod.UID
+	r.outcome = &outcome{uid: a.request.pod.UID, pod: a.pod, isCreated: isCreated, expiresAt: now.Add(outcomeTimeout)}
 	if a.pod == nil {
 		return
 	}
 	r.outcome.uid = a.pod.UID
 	dropUnusedFields(a.pod)
-	if a.step.verb == verbPatch {
+	if a.request.verb == verbPatch {
 		// Record the patch if the API server has ignored it because of a field that the API server
 		// does not support. Otherwise the patch would be repeated forever.
 		f := a.facts
 		f.remote = a.pod
-		if again, _, err := decideRequest(&f); err == nil && again.verb == verbPatch && bytes.Equal(again.body, a.step.body) {
-			r.ignoredPatch = string(a.step.body)
+		if nextRequest, _, err := decideRequest(&f); err == nil && nextRequest.verb == verbPatch && bytes.Equal(nextRequest.body, a.request.body) {
+			r.ignoredPatch = string(a.request.body)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (w *podWriter) handleReply(a reply, now time.Time) {
 // The wait between attempts for one pod doubles from firstWait to one of these limits.
 const (
 	maxServerErrorWait = maxUncachedWait  // after a server error or a timeout
-	maxRejectedWait    = 30 * time.Second // after a rejection, which is usually permanent
+	maxRejectedWait    = 30 * time.Second // after a rejection; long, because a retry is usually rejected, too
 )
 
 // handleFailure delays the next request after a failed request. If the API server cannot be
@@ -123,7 +123,7 @@ func (w *podWriter) handleFailure(r *podRecord, a reply, now time.Time) {
 		limit = maxServerErrorWait
 	}
 	t.wait = min(max(2*t.wait, firstWait), limit)
-	t.uid, t.reason, t.nextAttempt = a.step.pod.UID, rejectionMessage(a), now.Add(t.wait)
+	t.uid, t.reason, t.nextAttempt = a.request.pod.UID, rejectionMessage(a), now.Add(t.wait)
 }
 
 // apiStatus returns the status in an error response of the API server, or the zero Status for
@@ -151,7 +151,7 @@ const rejectionDelay = 2 * time.Second
 
 // reportRejections logs new rejections and calls OnRejected if the rejections have changed.
 func (w *podWriter) reportRejections(ctx context.Context) {
-	var all []Rejection
+	var rejections []Rejection
 	for key, r := range w.records {
 		reason := r.problem
 		if t := r.retry; t.reason != "" && t.nextAttempt.Sub(t.failingSince) > rejectionDelay {
@@ -160,19 +160,19 @@ func (w *podWriter) reportRejections(ctx context.Context) {
 		if reason == "" || r.local == nil {
 			continue
 		}
-		all = append(all, Rejection{key, r.local.Path, r.local.Line, reason})
+		rejections = append(rejections, Rejection{key, r.local.Path, r.local.Line, reason})
 	}
-	order.Slice(all, func(a, b Rejection) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
-	if slices.Equal(all, w.rejections) {
+	order.Slice(rejections, func(a, b Rejection) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
+	if slices.Equal(rejections, w.rejections) {
 		return
 	}
-	for _, one := range all {
-		if !slices.Contains(w.rejections, one) {
-			w.o.Log.Warn("writing a pod to the API server failed; retrying", "pod", one.Pod, "err", one.Reason)
+	for _, rejection := range rejections {
+		if !slices.Contains(w.rejections, rejection) {
+			w.o.Log.Warn("writing a pod to the API server failed; retrying", "pod", rejection.Pod, "err", rejection.Reason)
 		}
 	}
-	w.rejections = all
-	w.o.OnRejected(ctx, all)
+	w.rejections = rejections
+	w.o.OnRejected(ctx, rejections)
 }
 
 // rejectionMessage returns the reason why a request failed, for users. Values of the pod that may
@@ -182,7 +182,7 @@ func rejectionMessage(a reply) string {
 	if apierrors.IsAlreadyExists(a.err) {
 		return nameTaken
 	}
-	pods := []*v1.Pod{a.step.pod, a.facts.remote, a.facts.lastLocal}
+	pods := []*v1.Pod{a.request.pod, a.facts.remote, a.facts.lastLocal}
 	if a.facts.local != nil {
 		pods = append(pods, a.facts.local.Pod)
 	}
@@ -190,7 +190,7 @@ func rejectionMessage(a reply) string {
 	if a.timedOut {
 		message = fmt.Sprintf("no response within %s; check the admission webhooks of the cluster", writeTimeout)
 	}
-	switch a.step.verb {
+	switch a.request.verb {
 	case verbCreate:
 		return "creating the mirror pod failed: " + message
 	case verbDelete:
