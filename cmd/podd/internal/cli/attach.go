@@ -28,8 +28,8 @@ func (c *AttachCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return c.attach(ctx, p, pod, name, podArg, s)
 }
 
-// attach attaches to the container called name. podArg is an argument that selects the pod; errors
-// contain podArg.
+// attach attaches to the container called name. podArg is an argument that selects the pod. Errors
+// name the pod as podArg.
 func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, name, podArg string, s iostreams.Streams) (err error) {
 	notices := noticeWriter(s, c.Quiet)
 	container, _, _ := plan.FindContainer(pod.Pod, name)

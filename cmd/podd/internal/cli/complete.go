@@ -57,28 +57,28 @@ type commandLine struct {
 // parseCommandLine parses the arguments of a command line after podd. The last argument is
 // incomplete.
 func parseCommandLine(app *kong.Application, args []string) *commandLine {
-	done, last := args[:len(args)-1], args[len(args)-1]
-	l := &commandLine{app: app, flags: map[string]string{}, prefix: last}
-	for len(done) > 0 && done[0] == "help" {
-		done = done[1:]
+	complete, incomplete := args[:len(args)-1], args[len(args)-1]
+	l := &commandLine{app: app, flags: map[string]string{}, prefix: incomplete}
+	for len(complete) > 0 && complete[0] == "help" {
+		complete = complete[1:]
 	}
 	switch {
-	case len(done) > 0 && !strings.HasPrefix(done[0], "-"):
-		l.verb, done = FindVerb(app, done[0]), done[1:]
+	case len(complete) > 0 && !strings.HasPrefix(complete[0], "-"):
+		l.verb, complete = FindVerb(app, complete[0]), complete[1:]
 		if l.verb == nil {
 			l.verb = &kong.Node{} // an empty node, because an unknown verb has no flags and arguments
 		}
-	case len(done) > 0 || strings.HasPrefix(last, "-"):
+	case len(complete) > 0 || strings.HasPrefix(incomplete, "-"):
 		l.verb = FindVerb(app, "run")
 	}
 	if l.verb == nil {
 		return l
 	}
-	for _, arg := range done {
+	for _, arg := range complete {
 		l.add(arg)
 	}
-	if name, value, ok := strings.Cut(last, "="); ok && l.pendingFlag == nil && !l.flagsEnded && strings.HasPrefix(name, "--") {
-		if l.pendingFlag = l.flagNamed(name[2:]); l.pendingFlag != nil {
+	if name, value, ok := strings.Cut(incomplete, "="); ok && l.pendingFlag == nil && !l.flagsEnded && strings.HasPrefix(name, "--") {
+		if l.pendingFlag = l.findLongFlag(name[2:]); l.pendingFlag != nil {
 			l.beforePrefix, l.prefix = name+"=", value
 		}
 	}
@@ -96,7 +96,7 @@ func (l *commandLine) add(arg string) {
 		l.flagsEnded = true
 	case strings.HasPrefix(arg, "--"):
 		name, value, hasValue := strings.Cut(arg[2:], "=")
-		if f := l.flagNamed(name); f != nil && hasValue {
+		if f := l.findLongFlag(name); f != nil && hasValue {
 			l.flags[f.Name] = value
 		} else if f != nil && !f.IsBool() {
 			l.pendingFlag = f
@@ -110,29 +110,29 @@ func (l *commandLine) add(arg string) {
 // flag with a value.
 func (l *commandLine) addShortFlags(letters string) {
 	for i, letter := range letters {
-		f := l.shortFlag(letter)
-		switch rest := letters[i+len(string(letter)):]; {
+		f := l.findShortFlag(letter)
+		switch value := letters[i+len(string(letter)):]; {
 		case f == nil:
 			return
 		case f.IsBool():
-		case rest == "":
+		case value == "":
 			l.pendingFlag = f
 			return
 		default:
-			l.flags[f.Name] = strings.TrimPrefix(rest, "=")
+			l.flags[f.Name] = strings.TrimPrefix(value, "=")
 			return
 		}
 	}
 }
 
-// flagNamed returns the flag with a long name, or nil if the verb has no such flag.
-func (l *commandLine) flagNamed(name string) *kong.Flag {
+// findLongFlag returns the flag with a long name, or nil if the verb has no such flag.
+func (l *commandLine) findLongFlag(name string) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Name == strings.ReplaceAll(name, "_", "-") })
 }
 
-// shortFlag returns the flag with a short name, which is a letter, or nil if the verb has no such
+// findShortFlag returns the flag with a short name, which is a letter, or nil if the verb has no such
 // flag.
-func (l *commandLine) shortFlag(letter rune) *kong.Flag {
+func (l *commandLine) findShortFlag(letter rune) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
 }
 

@@ -28,38 +28,38 @@ func (l *commandLine) choices(ctx context.Context) []choice {
 
 // verbChoices returns the verbs and the word "help".
 func (l *commandLine) verbChoices() []choice {
-	var all []choice
+	var choices []choice
 	for _, n := range l.app.Children {
 		if !n.Hidden {
-			all = append(all, choice{n.Name, n.Help})
+			choices = append(choices, choice{n.Name, n.Help})
 		}
 	}
-	return append(all, choice{"help", "Help about any verb."})
+	return append(choices, choice{"help", "Help about any verb."})
 }
 
 // flagChoices returns the flags of the verb. It omits flags that are already set and cannot be
 // repeated.
 func (l *commandLine) flagChoices() []choice {
-	var all []choice
+	var choices []choice
 	for _, group := range l.verb.AllFlags(true) {
 		for _, f := range group {
 			if _, isSet := l.flags[f.Name]; !isSet || f.IsCumulative() {
-				all = append(all, choice{"--" + f.Name, f.Help})
+				choices = append(choices, choice{"--" + f.Name, f.Help})
 			}
 		}
 	}
-	return all
+	return choices
 }
 
 // currentArgument returns the positional argument at the cursor, or nil if the verb accepts no
 // more arguments.
 func (l *commandLine) currentArgument() *kong.Positional {
-	all := l.verb.Positional
+	positionals := l.verb.Positional
 	switch n := len(l.args); {
-	case n < len(all):
-		return all[n]
-	case len(all) > 0 && all[len(all)-1].IsCumulative():
-		return all[len(all)-1]
+	case n < len(positionals):
+		return positionals[n]
+	case len(positionals) > 0 && positionals[len(positionals)-1].IsCumulative():
+		return positionals[len(positionals)-1]
 	}
 	return nil
 }
@@ -68,23 +68,23 @@ func (l *commandLine) currentArgument() *kong.Positional {
 // without an enum, the choices of the kinds in its "complete" tag. If a flag has neither, and its
 // placeholder is FILE, DIR, PATH or SOCKET, the choices are the names of files.
 func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice {
-	var all []choice
+	var choices []choice
 	for _, value := range v.EnumSlice() {
 		if value != "" {
-			all = append(all, choice{text: value})
+			choices = append(choices, choice{text: value})
 		}
 	}
-	if len(all) > 0 {
-		return all
+	if len(choices) > 0 {
+		return choices
 	}
 	if v.Tag.Get("complete") == "" && v.Flag != nil && slices.Contains([]string{"FILE", "DIR", "PATH", "SOCKET"}, v.Flag.PlaceHolder) {
 		return []choice{fileNamesChoice}
 	}
 	n := &completer{commandLine: l}
 	for kind := range strings.SplitSeq(v.Tag.Get("complete"), ",") {
-		if choices, ok := choicesByKind[kind]; ok {
-			all = append(all, choices(ctx, n)...)
+		if listKind, ok := choicesByKind[kind]; ok {
+			choices = append(choices, listKind(ctx, n)...)
 		}
 	}
-	return filter(all, func(c choice) bool { return !v.IsCumulative() || !slices.Contains(l.args, c.text) })
+	return filter(choices, func(c choice) bool { return !v.IsCumulative() || !slices.Contains(l.args, c.text) })
 }

@@ -64,7 +64,7 @@ func (n *completer) fetchView(ctx context.Context) *server.View {
 func (n *completer) podChoices(ctx context.Context, suffix string) []choice {
 	v := n.fetchView(ctx)
 	s := PodSelector{Namespace: n.flags["namespace"]}
-	var all []choice
+	var choices []choice
 	for _, p := range v.Pods {
 		if !s.includes(p.Pod.Namespace) {
 			continue
@@ -76,9 +76,9 @@ func (n *completer) podChoices(ctx context.Context, suffix string) []choice {
 		case strings.Contains(n.prefix, "/"):
 			podArg = displayName(v, p.Key())
 		}
-		all = append(all, choice{podArg + suffix, podCells(p, time.Now()).Status})
+		choices = append(choices, choice{podArg + suffix, podCells(p, time.Now()).Status})
 	}
-	return all
+	return choices
 }
 
 // selectedPod returns the first pod that an argument selects, or nil if no argument selects a pod.
@@ -98,11 +98,11 @@ func (n *completer) containerChoices(ctx context.Context) []choice {
 	if p == nil {
 		return nil
 	}
-	var all []choice
+	var choices []choice
 	for _, c := range slices.Concat(p.Pod.Spec.InitContainers, p.Pod.Spec.Containers, ephemeralContainers(p.Pod)) {
-		all = append(all, choice{c.Name, c.Image})
+		choices = append(choices, choice{c.Name, c.Image})
 	}
-	return all
+	return choices
 }
 
 // portChoices returns the ports of the regular containers of the selected pod.
@@ -111,22 +111,22 @@ func (n *completer) portChoices(ctx context.Context) []choice {
 	if p == nil {
 		return nil
 	}
-	var all []choice
+	var choices []choice
 	for _, c := range p.Pod.Spec.Containers {
 		for _, port := range c.Ports {
-			all = append(all, choice{strconv.Itoa(int(port.ContainerPort)), strings.TrimSpace(port.Name + " " + c.Name)})
+			choices = append(choices, choice{strconv.Itoa(int(port.ContainerPort)), strings.TrimSpace(port.Name + " " + c.Name)})
 		}
 	}
-	return all
+	return choices
 }
 
 // claimChoices returns the PersistentVolumeClaims in the state of podd, as NAMESPACE/NAME.
 func (n *completer) claimChoices(ctx context.Context) []choice {
-	var all []choice
+	var choices []choice
 	for _, c := range n.fetchView(ctx).Claims {
-		all = append(all, choice{c.Claim.String(), c.Requested})
+		choices = append(choices, choice{c.Claim.String(), c.Requested})
 	}
-	return all
+	return choices
 }
 
 // imageChoices returns the names of the images on the node.
@@ -139,13 +139,13 @@ func (n *completer) imageChoices(ctx context.Context) []choice {
 	if err != nil {
 		return nil
 	}
-	var all []choice
+	var choices []choice
 	for _, i := range list.Images {
 		for _, name := range imageNames(i) {
-			all = append(all, choice{name, formatSize(i.Bytes)})
+			choices = append(choices, choice{name, formatSize(i.Bytes)})
 		}
 	}
-	return all
+	return choices
 }
 
 // resourceChoices returns the choices for the first argument of podd get. These are the resource
@@ -155,30 +155,30 @@ func (n *completer) resourceChoices(ctx context.Context) []choice {
 	if kind, name, ok := strings.Cut(n.prefix, "/"); ok {
 		line := *n.commandLine
 		line.prefix = name
-		all := (&completer{commandLine: &line}).choicesOfType(ctx, kind)
-		for i := range all {
-			all[i].text = kind + "/" + all[i].text
+		matching := (&completer{commandLine: &line}).choicesOfType(ctx, kind)
+		for i := range matching {
+			matching[i].text = kind + "/" + matching[i].text
 		}
-		return all
+		return matching
 	}
 	p := n.connect(ctx)
 	if p == nil {
 		return nil
 	}
-	previous := n.prefix[:strings.LastIndex(n.prefix, ",")+1]
+	typedTypes := n.prefix[:strings.LastIndex(n.prefix, ",")+1]
 	kinds, err := p.ListResources(ctx)
 	if err != nil {
 		return nil
 	}
-	var all []choice
-	seen := map[string]bool{}
+	var choices []choice
+	addedNames := map[string]bool{}
 	for _, r := range kinds {
-		if !seen[r.Name] {
-			seen[r.Name] = true
-			all = append(all, choice{previous + r.Name, strings.Join(r.ShortNames, ", ")})
+		if !addedNames[r.Name] {
+			addedNames[r.Name] = true
+			choices = append(choices, choice{typedTypes + r.Name, strings.Join(r.ShortNames, ", ")})
 		}
 	}
-	return all
+	return choices
 }
 
 // objectChoices returns the names of the objects of the resource type in the first argument.
@@ -213,7 +213,7 @@ func (n *completer) listChoices(ctx context.Context, kind, namespace string) []c
 	if err != nil {
 		return nil
 	}
-	var all []choice
+	var choices []choice
 	for _, r := range chosen {
 		var list struct {
 			Items []metav1.PartialObjectMetadata
@@ -222,8 +222,8 @@ func (n *completer) listChoices(ctx context.Context, kind, namespace string) []c
 			return nil
 		}
 		for _, item := range list.Items {
-			all = append(all, choice{text: item.Name})
+			choices = append(choices, choice{text: item.Name})
 		}
 	}
-	return all
+	return choices
 }

@@ -41,10 +41,10 @@ type copyContainer struct {
 
 // Run copies files with the tar program in the container, as kubectl cp does.
 func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	fromPod, from, fromInside := parsePodPath(c.From)
-	toPod, to, toInside := parsePodPath(c.To)
+	fromPod, from, isFromPod := parsePodPath(c.From)
+	toPod, to, isToPod := parsePodPath(c.To)
 	switch {
-	case fromInside == toInside:
+	case isFromPod == isToPod:
 		return exit.NewError(exit.Usage, errors.New("exactly one of the two arguments must be POD:PATH; write ./ before a local path that contains a colon"))
 	case from == "" || to == "":
 		return exit.NewError(exit.Usage, errors.New("missing path; use POD:PATH"))
@@ -59,7 +59,7 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	in := &copyContainer{p, pod, name, podArg, s.Err}
 	skipped := &skipReport{to: s.Err}
-	if fromInside {
+	if isFromPod {
 		err = in.copyOut(ctx, from, to, skipped)
 	} else {
 		err = in.copyIn(ctx, from, to, skipped)
@@ -68,15 +68,15 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// parsePodPath splits the argument POD:PATH. The result pod is POD, and the result inside is PATH.
-// arg is a local path if it contains no colon, or begins with / or a period. For a local path, ok
-// is false and inside is arg.
-func parsePodPath(arg string) (pod, inside string, ok bool) {
-	pod, inside, ok = strings.Cut(arg, ":")
+// parsePodPath splits the argument POD:PATH into pod and filePath. arg is a local path if it
+// contains no colon, or begins with / or a period. For a local path, ok is false and filePath is
+// arg.
+func parsePodPath(arg string) (pod, filePath string, ok bool) {
+	pod, filePath, ok = strings.Cut(arg, ":")
 	if !ok || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, ".") {
 		return "", arg, false
 	}
-	return pod, inside, true
+	return pod, filePath, true
 }
 
 // run runs a command in the container. If the program does not exist in the container, run returns
@@ -86,14 +86,14 @@ func (c *copyContainer) run(ctx context.Context, streams stream.Command, command
 	streams.Stderr = stderr
 	err := c.client.RunCommand(ctx, containerPath("/exec/", c.pod, c.name), url.Values{"command": command}, &streams)
 	err = execError(err, c.name, c.podArg, command[0])
-	missing := exit.Error{}
-	exited := (*stream.ExitError)(nil)
+	exitErr := exit.Error{}
+	commandErr := (*stream.ExitError)(nil)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case errors.As(err, &exited) && exited.Code != 126 && exited.Code != 127 && !reportsMissingProgram(exited.Code, stderr.head):
-		return fmt.Errorf("%s in container %s of %s exited with code %d", command[0], c.name, c.podArg, exited.Code)
-	case exited != nil, errors.As(err, &missing) && missing.Code() == exitCodeNotFound:
+	case errors.As(err, &commandErr) && commandErr.Code != 126 && commandErr.Code != 127 && !reportsMissingProgram(commandErr.Code, stderr.head):
+		return fmt.Errorf("%s in container %s of %s exited with code %d", command[0], c.name, c.podArg, commandErr.Code)
+	case commandErr != nil, errors.As(err, &exitErr) && exitErr.Code() == exitCodeNotFound:
 		return fmt.Errorf("container %s of %s has no program %s, which \"podd cp\" requires; use a volume, or \"podd exec\" with another program", c.name, c.podArg, command[0])
 	}
 	return withWhyHint(err, c.podArg)
@@ -136,20 +136,20 @@ func (c *copyContainer) copyOut(ctx context.Context, remotePath, localPath strin
 			return fmt.Errorf("copying to %s: %w", localPath, err)
 		}
 	}
-	archived, out := io.Pipe()
-	sent := make(chan error, 1)
+	archiveReader, archiveWriter := io.Pipe()
+	result := make(chan error, 1)
 	go func() {
-		err := c.run(ctx, stream.Command{Stdout: out, Stderr: c.stderr}, "tar", "cf", "-", "-C", cmp.Or(dir, "."), "./"+base)
-		out.CloseWithError(err)
-		sent <- err
+		err := c.run(ctx, stream.Command{Stdout: archiveWriter, Stderr: c.stderr}, "tar", "cf", "-", "-C", cmp.Or(dir, "."), "./"+base)
+		archiveWriter.CloseWithError(err)
+		result <- err
 	}()
-	err = archive.Extract(archived, base, root, name, skipped.add)
+	err = archive.Extract(archiveReader, base, root, name, skipped.add)
 	if err == nil || errors.Is(err, archive.ErrEmpty) {
-		io.Copy(io.Discard, archived) // read to the end, because tar writes padding after the last file before it exits
+		io.Copy(io.Discard, archiveReader) // read to the end, because tar writes padding after the last file before it exits
 	}
-	archived.CloseWithError(io.ErrClosedPipe)
-	if failed := <-sent; failed != nil && (err == nil || errors.Is(err, archive.ErrEmpty) || errors.Is(err, failed)) {
-		return failed
+	archiveReader.CloseWithError(io.ErrClosedPipe)
+	if runErr := <-result; runErr != nil && (err == nil || errors.Is(err, archive.ErrEmpty) || errors.Is(err, runErr)) {
+		return runErr
 	}
 	if err != nil {
 		return fmt.Errorf("copying %s of %s to %s: %w", remotePath, c.podArg, localPath, err)
@@ -174,17 +174,17 @@ func (c *copyContainer) copyIn(ctx context.Context, localPath, remotePath string
 	if c.run(ctx, stream.Command{Stderr: io.Discard}, "test", "-d", target) == nil {
 		target = path.Join(target, filepath.Base(source))
 	}
-	archived, in := io.Pipe()
-	written := make(chan error, 1)
+	archiveReader, in := io.Pipe()
+	result := make(chan error, 1)
 	go func() {
 		err := archive.Write(in, source, path.Base(target), skipped.add)
 		in.CloseWithError(err)
-		written <- err
+		result <- err
 	}()
-	err = c.run(ctx, stream.Command{Stdin: archived, Stdout: io.Discard, Stderr: c.stderr}, "tar", "xmf", "-", "-C", path.Dir(target))
-	archived.CloseWithError(io.ErrClosedPipe)
-	if failed := <-written; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return fmt.Errorf("copying %s to %s: %w", localPath, c.podArg, failed)
+	err = c.run(ctx, stream.Command{Stdin: archiveReader, Stdout: io.Discard, Stderr: c.stderr}, "tar", "xmf", "-", "-C", path.Dir(target))
+	archiveReader.CloseWithError(io.ErrClosedPipe)
+	if writeErr := <-result; writeErr != nil && !errors.Is(writeErr, io.ErrClosedPipe) {
+		return fmt.Errorf("copying %s to %s: %w", localPath, c.podArg, writeErr)
 	}
 	return err
 }
@@ -200,9 +200,9 @@ type skipReport struct {
 const maxSkips = 10
 
 // add prints an entry that was not copied, unless it has already printed maxSkips entries.
-func (s *skipReport) add(entry, why string) {
+func (s *skipReport) add(entry, reason string) {
 	if s.n++; s.n <= maxSkips {
-		fmt.Fprintf(s.to, "podd: skipped %s: %s\n", printer.Escape(entry), why)
+		fmt.Fprintf(s.to, "podd: skipped %s: %s\n", printer.Escape(entry), reason)
 	}
 }
 

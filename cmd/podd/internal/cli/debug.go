@@ -61,25 +61,25 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	added, err := c.newContainer(pod, env)
+	container, err := c.newContainer(pod, env)
 	if err != nil {
 		return err
 	}
 	notices := noticeWriter(s, c.Quiet)
 	if c.Container == "" {
-		fmt.Fprintf(notices, "podd: defaulting debug container name to %s\n", added.Name)
+		fmt.Fprintf(notices, "podd: defaulting debug container name to %s\n", container.Name)
 	}
-	if err := p.AddEphemeralContainer(ctx, pod, added); err != nil {
+	if err := p.AddEphemeralContainer(ctx, pod, container); err != nil {
 		return err
 	}
-	pod, status, err := c.waitRunning(ctx, p, pod, added.Name, notices)
+	pod, status, err := c.waitRunning(ctx, p, pod, container.Name, notices)
 	if err != nil {
 		return err
 	}
 	if c.shouldAttach() {
 		return c.attach(ctx, p, pod, status, podArg, s)
 	}
-	fmt.Fprintf(notices, "podd: container %s of %s %s; run \"podd logs %s -c %s\" for its output\n", added.Name, podArg, debugState(status), podArg, added.Name)
+	fmt.Fprintf(notices, "podd: container %s of %s %s; run \"podd logs %s -c %s\" for its output\n", container.Name, podArg, debugState(status), podArg, container.Name)
 	return nil
 }
 
@@ -93,12 +93,12 @@ func (c *DebugCmd) shouldAttach() bool {
 
 // newContainer returns the ephemeral container to add.
 func (c *DebugCmd) newContainer(pod *server.PodView, env []v1.EnvVar) (*v1.EphemeralContainer, error) {
-	taken := containers.Names(pod.Pod)
+	existing := containers.Names(pod.Pod)
 	name := c.Container
-	for c.Container == "" && (name == "" || slices.Contains(taken, name)) {
+	for c.Container == "" && (name == "" || slices.Contains(existing, name)) {
 		name = "debugger-" + rand.String(5)
 	}
-	if slices.Contains(taken, name) {
+	if slices.Contains(existing, name) {
 		return nil, fmt.Errorf("pod %s already has a container %q; choose another name, because an ephemeral container cannot be replaced", pod.Key(), name)
 	}
 	if c.Target != "" {
@@ -106,7 +106,7 @@ func (c *DebugCmd) newContainer(pod *server.PodView, env []v1.EnvVar) (*v1.Ephem
 			return nil, fmt.Errorf("--target: %w", err)
 		}
 	}
-	added := &v1.EphemeralContainer{TargetContainerName: c.Target, EphemeralContainerCommon: v1.EphemeralContainerCommon{
+	container := &v1.EphemeralContainer{TargetContainerName: c.Target, EphemeralContainerCommon: v1.EphemeralContainerCommon{
 		Name: name, Image: c.Image, ImagePullPolicy: v1.PullPolicy(c.ImagePullPolicy), Env: env,
 		Stdin: c.Stdin, TTY: c.TTY, TerminationMessagePolicy: v1.TerminationMessageReadFile,
 		// Without StdinOnce, containerd closes the output at the end of the input, and the
@@ -115,11 +115,11 @@ func (c *DebugCmd) newContainer(pod *server.PodView, env []v1.EnvVar) (*v1.Ephem
 		SecurityContext: debugProfiles[c.Profile],
 	}}
 	if c.ArgumentsOnly {
-		added.Args = c.Command
+		container.Args = c.Command
 	} else {
-		added.Command = c.Command
+		container.Command = c.Command
 	}
-	return added, nil
+	return container, nil
 }
 
 // debugProfiles maps the profiles of kubectl debug to their security contexts. The profiles that
@@ -137,13 +137,13 @@ var debugProfiles = map[string]*v1.SecurityContext{
 
 // parseEnv parses arguments of the form K=V.
 func parseEnv(args []string) ([]v1.EnvVar, error) {
-	var all []v1.EnvVar
+	var vars []v1.EnvVar
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
 			return nil, fmt.Errorf("--env: %q is not of the form K=V", arg)
 		}
-		all = append(all, v1.EnvVar{Name: name, Value: value})
+		vars = append(vars, v1.EnvVar{Name: name, Value: value})
 	}
-	return all, nil
+	return vars, nil
 }

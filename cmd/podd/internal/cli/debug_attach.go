@@ -34,16 +34,16 @@ func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.Pod
 // copyStreams reads the output from the log, because the log also contains the output that was
 // written before podd attached.
 func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, podArg string, s iostreams.Streams) error {
-	running := status.State.Terminated == nil
-	if !running || !c.TTY {
-		return c.copyOutputAndInput(ctx, p, pod, status.Name, running && c.Stdin, s)
+	isRunning := status.State.Terminated == nil
+	if !isRunning || !c.TTY {
+		return c.copyOutputAndInput(ctx, p, pod, status.Name, isRunning && c.Stdin, s)
 	}
 	a := &AttachCmd{SessionFlags{Container: status.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}}
 	err := a.attach(ctx, p, pod, status.Name, podArg, s)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if _, stillRunning := waitTerminated(ctx, p, pod, status.Name); stillRunning != nil {
+	if _, waitErr := waitTerminated(ctx, p, pod, status.Name); waitErr != nil {
 		return err
 	}
 	return c.copyOutput(ctx, p, pod, status.Name, s) // the container terminated before podd could attach
@@ -64,7 +64,7 @@ func (c *DebugCmd) copyOutputAndInput(ctx context.Context, p *client.Client, pod
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if _, stillRunning := waitTerminated(ctx, p, pod, name); stillRunning != nil {
+		if _, waitErr := waitTerminated(ctx, p, pod, name); waitErr != nil {
 			stop(fmt.Errorf("sending input to container %s: %w", name, err))
 		}
 	})
@@ -97,10 +97,10 @@ const exitTimeout = 10 * time.Second
 // an error after exitTimeout.
 func waitTerminated(ctx context.Context, p *client.Client, pod *server.PodView, name string) (*v1.ContainerStateTerminated, error) {
 	key, uid := pod.Key(), pod.Pod.UID
-	limited, cancel := context.WithTimeout(ctx, exitTimeout)
+	waitCtx, cancel := context.WithTimeout(ctx, exitTimeout)
 	defer cancel()
 	var terminated *v1.ContainerStateTerminated
-	err := p.WatchViews(limited, func(v *server.View) (bool, error) {
+	err := p.WatchViews(waitCtx, func(v *server.View) (bool, error) {
 		pod := v.Pod(key)
 		switch {
 		case pod == nil:

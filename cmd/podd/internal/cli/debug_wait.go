@@ -20,12 +20,12 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *se
 	line := progress.New(notices)
 	defer line.Close()
 	notices = line.Writer(notices)
-	limited, cancel := withTimeout(ctx, c.Timeout)
+	waitCtx, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
 	var pod *server.PodView
 	var status *v1.ContainerStatus
-	reported := ""
-	err := p.WatchViews(limited, func(v *server.View) (bool, error) {
+	lastMessage := ""
+	err := p.WatchViews(waitCtx, func(v *server.View) (bool, error) {
 		switch pod = v.Pod(key); {
 		case pod == nil:
 			return false, fmt.Errorf("pod %s was deleted before container %s started", key, name)
@@ -36,16 +36,16 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *se
 		if status = ephemeralStatus(pod, name); status == nil {
 			return false, nil
 		}
-		if w := status.State.Waiting; w != nil && w.Message != "" && w.Message != reported {
-			reported = w.Message
-			fmt.Fprintln(notices, printer.Escape("podd: container "+name+": "+reported))
+		if w := status.State.Waiting; w != nil && w.Message != "" && w.Message != lastMessage {
+			lastMessage = w.Message
+			fmt.Fprintln(notices, printer.Escape("podd: container "+name+": "+lastMessage))
 		}
 		return status.State.Running != nil || status.State.Terminated != nil, nil
 	})
 	if isTimeout(ctx, err) {
 		err = fmt.Errorf("container %s of %s is not running after %s", name, key, printer.FormatDuration(c.Timeout))
-		if reported != "" {
-			err = fmt.Errorf("%w: %s", err, printer.Escape(reported))
+		if lastMessage != "" {
+			err = fmt.Errorf("%w: %s", err, printer.Escape(lastMessage))
 		}
 	}
 	return pod, status, err
@@ -54,10 +54,10 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *se
 // ephemeralStatus returns the status of an ephemeral container, or nil if the pod has no such
 // status yet.
 func ephemeralStatus(p *server.PodView, name string) *v1.ContainerStatus {
-	all := p.Pod.Status.EphemeralContainerStatuses
-	for i := range all {
-		if all[i].Name == name {
-			return &all[i]
+	statuses := p.Pod.Status.EphemeralContainerStatuses
+	for i := range statuses {
+		if statuses[i].Name == name {
+			return &statuses[i]
 		}
 	}
 	return nil

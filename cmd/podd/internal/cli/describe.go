@@ -150,10 +150,10 @@ func (d *description) String() string {
 }
 
 // writePairs writes a map, one pair per line. separator is written between key and value.
-func (d *description) writePairs(label, separator string, all map[string]string) {
+func (d *description) writePairs(label, separator string, pairs map[string]string) {
 	var lines []string
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		lines = append(lines, k+separator+all[k])
+	for _, k := range slices.Sorted(maps.Keys(pairs)) {
+		lines = append(lines, k+separator+pairs[k])
 	}
 	d.writeList(0, label, lines)
 }
@@ -174,12 +174,12 @@ func (d *description) writeList(level int, label string, values []string) {
 }
 
 // writeResources writes amounts of resources, or nothing if there are none.
-func (d *description) writeResources(level int, label string, all v1.ResourceList) {
-	if len(all) > 0 {
+func (d *description) writeResources(level int, label string, amounts v1.ResourceList) {
+	if len(amounts) > 0 {
 		d.writeLine(level, label+":")
 	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		q := all[name]
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		q := amounts[name]
 		d.writeLine(level+1, "%s:\t%s", name, q.String())
 	}
 }

@@ -16,12 +16,12 @@ import (
 
 // writeContainers writes one list of a pod's containers: its init, regular or ephemeral
 // containers.
-func (d *description) writeContainers(label string, p *v1.Pod, all []v1.Container, statuses []v1.ContainerStatus) {
-	if len(all) > 0 {
+func (d *description) writeContainers(label string, p *v1.Pod, containers []v1.Container, statuses []v1.ContainerStatus) {
+	if len(containers) > 0 {
 		d.writeLine(0, label+":")
 	}
-	for i := range all {
-		c := &all[i]
+	for i := range containers {
+		c := &containers[i]
 		d.writeLine(1, "%s:", c.Name)
 		status := v1.ContainerStatus{}
 		n := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.Name })
@@ -61,9 +61,9 @@ func boolText(b bool) string {
 }
 
 // writePorts writes the container ports and the host ports of a container.
-func (d *description) writePorts(all []v1.ContainerPort) {
+func (d *description) writePorts(containerPorts []v1.ContainerPort) {
 	var ports, hostPorts []string
-	for _, p := range all {
+	for _, p := range containerPorts {
 		protocol := "/" + cmp.Or(string(p.Protocol), "TCP")
 		name := ""
 		if p.Name != "" {
@@ -73,7 +73,7 @@ func (d *description) writePorts(all []v1.ContainerPort) {
 		hostPorts = append(hostPorts, strconv.Itoa(int(p.HostPort))+protocol+name)
 	}
 	label := "Port"
-	if len(all) > 1 {
+	if len(containerPorts) > 1 {
 		label = "Ports"
 	}
 	d.writeLine(2, label+":\t%s", printer.OrNone(strings.Join(ports, ", ")))

@@ -61,15 +61,15 @@ func (d *description) writeNode(n *v1.Node, pods []v1.Pod) {
 
 // writeAllocated writes the requests and limits of the pods that have not terminated.
 func (d *description) writeAllocated(n *v1.Node, pods []v1.Pod) {
-	live := slices.DeleteFunc(slices.Clone(pods), func(p v1.Pod) bool {
+	activePods := slices.DeleteFunc(slices.Clone(pods), func(p v1.Pod) bool {
 		return manifest.IsTerminal(p.Status.Phase)
 	})
-	d.writeLine(0, "Non-terminated Pods:\t(%s in total)", len(live))
+	d.writeLine(0, "Non-terminated Pods:\t(%s in total)", len(activePods))
 	d.writeLine(1, "Namespace\tName\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
 	d.writeLine(1, "---------\t----\t------------\t----------\t---------------\t-------------\t---")
 	sumRequests, sumLimits := v1.ResourceList{}, v1.ResourceList{}
-	for i := range live {
-		p := &live[i]
+	for i := range activePods {
+		p := &activePods[i]
 		requests, limits := manifest.PodRequests(p), manifest.PodLimits(p)
 		addResources(sumRequests, requests)
 		addResources(sumLimits, limits)
@@ -84,8 +84,8 @@ func (d *description) writeAllocated(n *v1.Node, pods []v1.Pod) {
 }
 
 // formatWithPercent formats an amount and its percentage of the node's allocatable amount.
-func formatWithPercent(n *v1.Node, all v1.ResourceList, name v1.ResourceName) string {
-	q := all[name]
+func formatWithPercent(n *v1.Node, amounts v1.ResourceList, name v1.ResourceName) string {
+	q := amounts[name]
 	percent := int64(0)
 	if allocatable := n.Status.Allocatable[name]; allocatable.MilliValue() > 0 {
 		percent = int64(float64(q.MilliValue()) / float64(allocatable.MilliValue()) * 100)

@@ -64,9 +64,9 @@ func (d *description) writePod(p *v1.Pod) {
 }
 
 // tolerationLines returns a line for each toleration in the format of kubectl describe.
-func tolerationLines(all []v1.Toleration) []string {
+func tolerationLines(tolerations []v1.Toleration) []string {
 	var lines []string
-	for _, t := range all {
+	for _, t := range tolerations {
 		line := t.Key
 		if t.Value != "" {
 			line += "=" + t.Value
@@ -182,9 +182,9 @@ func optionalText(o *bool) string { return fmt.Sprint(o != nil && *o) }
 // ephemeralContainers returns the ephemeral containers of a pod, converted to regular
 // containers.
 func ephemeralContainers(p *v1.Pod) []v1.Container {
-	var all []v1.Container
+	var containers []v1.Container
 	for i := range p.Spec.EphemeralContainers {
-		all = append(all, v1.Container(p.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+		containers = append(containers, v1.Container(p.Spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	return all
+	return containers
 }

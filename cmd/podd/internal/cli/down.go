@@ -34,10 +34,10 @@ func (c *DownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	limited, cancel := withTimeout(ctx, c.Timeout)
+	waitCtx, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
 	t := stopProgress{begin: time.Now()}
-	err = p.StopPods(limited, func(d *server.StopProgress) { io.WriteString(s.Err, t.add(d)) })
+	err = p.StopPods(waitCtx, func(d *server.StopProgress) { io.WriteString(s.Err, t.add(d)) })
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(downNotice))
 	} else if isTimeout(ctx, err) {

@@ -53,7 +53,7 @@ func (c *EventsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // includes reports whether an event is selected.
 func (c *EventsCmd) includes(e *v1.Event) bool {
-	about := &e.InvolvedObject
+	object := &e.InvolvedObject
 	if len(c.Types) > 0 && !slices.ContainsFunc(c.Types, func(kind string) bool { return strings.EqualFold(kind, e.Type) }) {
 		return false
 	}
@@ -62,14 +62,14 @@ func (c *EventsCmd) includes(e *v1.Event) bool {
 	} else if !c.podSelector().includes(e.Namespace) {
 		return false
 	}
-	namespace, name, given := strings.Cut(c.Pod, "/")
+	namespace, name, hasNamespace := strings.Cut(c.Pod, "/")
 	switch {
-	case !given:
+	case !hasNamespace:
 		namespace, name = e.Namespace, c.Pod
 	case isPodResource(namespace) && namespace != e.Namespace:
 		namespace = e.Namespace
 	}
-	return about.Kind == "Pod" && about.Namespace == namespace && (about.Name == name || shortEventName(e) == name)
+	return object.Kind == "Pod" && object.Namespace == namespace && (object.Name == name || shortEventName(e) == name)
 }
 
 // shortEventName returns the name of the object that an event is about. It omits the node
@@ -121,8 +121,8 @@ func (t *eventPrinter) print(list *v1.EventList, s iostreams.Streams) error {
 
 // noEventsMessage returns the message for an empty list.
 func (t *eventPrinter) noEventsMessage() string {
-	if where := t.namespace(); where != "" && t.Pod == "" {
-		return printer.Escape("podd: no events in namespace "+where+"; use -A for all namespaces") + "\n"
+	if namespace := t.namespace(); namespace != "" && t.Pod == "" {
+		return printer.Escape("podd: no events in namespace "+namespace+"; use -A for all namespaces") + "\n"
 	}
 	return "podd: no events\n"
 }

@@ -74,12 +74,12 @@ func containerPath(verb string, p *server.PodView, container string) string {
 // contains such a status. Otherwise it returns err unchanged. If quiet is set, podd does not print
 // the returned error.
 func exitStatusError(err error, quiet bool) error {
-	ended := (*stream.ExitError)(nil)
+	exitErr := (*stream.ExitError)(nil)
 	switch {
-	case !errors.As(err, &ended):
+	case !errors.As(err, &exitErr):
 		return err
 	case quiet:
-		return exit.NewError(ended.Code, nil)
+		return exit.NewError(exitErr.Code, nil)
 	}
-	return exit.NewError(ended.Code, err)
+	return exit.NewError(exitErr.Code, err)
 }

@@ -19,8 +19,8 @@ const (
 
 // startFailures contains regular expressions for the errors that runc and crun return if they cannot
 // start a program. podd uses the first expression that matches. message is a format, in which %[1]s is
-// the container and %[2]q is the program. The expressions of this file are compiled only when they are
-// needed, because the daemon contains this package, too, and would store the compiled expressions.
+// the container and %[2]q is the program. This file compiles expressions only when a command fails,
+// because the daemon also links this package and would otherwise keep them in memory.
 var startFailures = []struct {
 	pattern string
 	code    int
@@ -41,7 +41,7 @@ const runtimePrefixes = `^(?:Internal error occurred: |error executing command i
 // execError returns a one-line error for a command that could not be started, with the exit code
 // of podman exec. It returns all other errors unchanged.
 func execError(err error, container, podArg, program string) error {
-	if ended := (*stream.ExitError)(nil); err == nil || errors.As(err, &ended) {
+	if exitErr := (*stream.ExitError)(nil); err == nil || errors.As(err, &exitErr) {
 		return err
 	}
 	text := err.Error()

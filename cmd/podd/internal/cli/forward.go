@@ -131,12 +131,12 @@ type mappedListener struct {
 func (o *forwarder) listen(ctx context.Context, addresses []string, f portMapping, out io.Writer) error {
 	local := f.local
 	for _, address := range addresses {
-		all := []string{address}
+		hosts := []string{address}
 		if address == "localhost" {
-			all = []string{"127.0.0.1", "::1"}
+			hosts = []string{"127.0.0.1", "::1"}
 		}
 		var errs []error
-		for _, a := range all {
+		for _, a := range hosts {
 			ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(int(local))))
 			if err != nil {
 				errs = append(errs, err)
@@ -148,7 +148,7 @@ func (o *forwarder) listen(ctx context.Context, addresses []string, f portMappin
 				return err
 			}
 		}
-		if len(errs) == len(all) {
+		if len(errs) == len(hosts) {
 			return fmt.Errorf("forwarding to port %d of %s: %w", f.remote, o.pod.Key(), errs[0])
 		}
 	}
@@ -166,22 +166,22 @@ func (o *forwarder) close() {
 func (o *forwarder) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var all sync.WaitGroup
+	var goroutines sync.WaitGroup
 	for _, ln := range o.listeners {
-		all.Go(func() {
+		goroutines.Go(func() {
 			for {
 				client, err := ln.Accept()
 				if err != nil {
 					cancel(err)
 					return
 				}
-				all.Go(func() { o.handle(ctx, client, ln.mapping) })
+				goroutines.Go(func() { o.handle(ctx, client, ln.mapping) })
 			}
 		})
 	}
 	<-ctx.Done()
 	o.close()
-	all.Wait()
+	goroutines.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("forwarding to %s: %w", o.pod.Key(), err)
 	}

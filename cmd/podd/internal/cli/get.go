@@ -87,8 +87,8 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 // addQueries appends queries to list. kinds contains resource types, separated by commas. If names
 // is empty, addQueries adds one query per type, for all objects of that type. Otherwise, it adds
 // one query per type and name.
-func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query, all []client.Resource, kinds string, names []string) ([]query, error) {
-	chosen, err := chooseResources(all, kinds)
+func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query, types []client.Resource, kinds string, names []string) ([]query, error) {
+	chosen, err := chooseResources(types, kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +138,9 @@ func (c *GetCmd) selectors() url.Values {
 }
 
 // hasSeveralKinds reports whether the queries are for more than one resource type.
-func hasSeveralKinds(all []query) bool {
-	for _, q := range all {
-		if q.Name != all[0].Name {
+func hasSeveralKinds(queries []query) bool {
+	for _, q := range queries {
+		if q.Name != queries[0].Name {
 			return true
 		}
 	}
@@ -157,18 +157,18 @@ func noResourcesMessage(q query) string {
 }
 
 // follow prints later changes of the objects of a query.
-func (o *objectPrinter) follow(ctx context.Context, p *client.Client, watched query, w io.Writer) error {
+func (o *objectPrinter) follow(ctx context.Context, p *client.Client, target query, w io.Writer) error {
 	q := o.selectors()
 	q.Set("watch", "1")
 	q.Set("resourceVersion", o.resourceVersion)
-	if watched.name != "" {
-		q.Set("fieldSelector", strings.TrimPrefix(o.FieldSelector+",metadata.name="+watched.name, ","))
+	if target.name != "" {
+		q.Set("fieldSelector", strings.TrimPrefix(o.FieldSelector+",metadata.name="+target.name, ","))
 	}
 	accept := ""
 	if isTableFormat(o.Output) {
 		accept = client.AcceptTables
 	}
-	return p.WatchObjects(ctx, watched.Path(watched.namespace, ""), q, accept, func(e *metav1.WatchEvent) (bool, error) {
+	return p.WatchObjects(ctx, target.Path(target.namespace, ""), q, accept, func(e *metav1.WatchEvent) (bool, error) {
 		switch {
 		case e.Type == "ERROR":
 			var status metav1.Status
@@ -179,12 +179,12 @@ func (o *objectPrinter) follow(ctx context.Context, p *client.Client, watched qu
 		case e.Type == "BOOKMARK":
 			return false, nil
 		case !isTableFormat(o.Output):
-			return false, o.printObject(watched.Resource, e.Object.Raw, w)
+			return false, o.printObject(target.Resource, e.Object.Raw, w)
 		}
 		table := &metav1.Table{}
 		if err := json.Unmarshal(e.Object.Raw, table); err != nil {
 			return true, fmt.Errorf("decoding podd's response: %w", err)
 		}
-		return false, o.printRows(watched.Resource, table, w)
+		return false, o.printRows(target.Resource, table, w)
 	})
 }

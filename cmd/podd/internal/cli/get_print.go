@@ -33,7 +33,7 @@ func isTableFormat(format string) bool { return format == "" || format == "wide"
 
 // printTables prints a table for each query.
 func (o *objectPrinter) printTables(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
-	printed := 0
+	rowCount := 0
 	for n, q := range queries {
 		t := &metav1.Table{}
 		if err := p.Fetch(ctx, q.Path(q.namespace, q.name), o.selectors(), client.AcceptTables, t); err != nil {
@@ -42,18 +42,18 @@ func (o *objectPrinter) printTables(ctx context.Context, p *client.Client, queri
 		o.resourceVersion = t.ResourceVersion
 		if n > 0 && q.Name != queries[n-1].Name {
 			o.columns = nil
-			if printed > 0 && len(t.Rows) > 0 {
+			if rowCount > 0 && len(t.Rows) > 0 {
 				if _, err := io.WriteString(s.Out, "\n"); err != nil {
 					return err
 				}
 			}
 		}
-		printed += len(t.Rows)
+		rowCount += len(t.Rows)
 		if err := o.printRows(q.Resource, t, s.Out); err != nil {
 			return err
 		}
 	}
-	if printed > 0 {
+	if rowCount > 0 {
 		return nil
 	}
 	_, err := io.WriteString(s.Err, noResourcesMessage(queries[0]))
@@ -220,20 +220,20 @@ func (o *objectPrinter) printObject(r client.Resource, object json.RawMessage, w
 		_, err := io.WriteString(w, printer.Escape(r.NameWithType(meta.Name))+"\n")
 		return err
 	}
-	var shown map[string]any
+	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.UseNumber()
-	if err := d.Decode(&shown); err != nil {
+	if err := d.Decode(&fields); err != nil {
 		return fmt.Errorf("decoding podd's response: %w", err)
 	}
-	removeManagedFields(shown)
+	removeManagedFields(fields)
 	if o.Output == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "    ")
 		e.SetEscapeHTML(false)
-		return e.Encode(shown)
+		return e.Encode(fields)
 	}
-	object, err := json.Marshal(shown)
+	object, err := json.Marshal(fields)
 	if err != nil {
 		return fmt.Errorf("encoding as YAML: %w", err)
 	}

@@ -83,23 +83,23 @@ func removeImages(ctx context.Context, p *client.Client, names []string, s iostr
 
 // pruneImages removes all images that are not in use.
 func pruneImages(ctx context.Context, p *client.Client, s iostreams.Streams) error {
-	pruned, err := p.PruneImages(ctx)
+	result, err := p.PruneImages(ctx)
 	if err != nil {
 		return err
 	}
 	var bytes int64
-	for _, i := range pruned.Removed {
+	for _, i := range result.Removed {
 		printRemoved(i, s)
 		bytes += i.Bytes
 	}
-	if pruned.Error != "" {
-		return errors.New(pruned.Error)
+	if result.Error != "" {
+		return errors.New(result.Error)
 	}
-	if len(pruned.Removed) == 0 {
+	if len(result.Removed) == 0 {
 		fmt.Fprintln(s.Err, "podd: no unused images")
 		return nil
 	}
-	fmt.Fprintf(s.Err, "podd: %s removed, %s\n", printer.FormatCount(len(pruned.Removed), "image"), formatSize(bytes))
+	fmt.Fprintf(s.Err, "podd: %s removed, %s\n", printer.FormatCount(len(result.Removed), "image"), formatSize(bytes))
 	return nil
 }
 
@@ -131,9 +131,9 @@ func (c *ImagesCmd) print(list server.ImageList, s iostreams.Streams) error {
 }
 
 // printImageNames prints the names of images, one per line.
-func printImageNames(all []server.Image, w io.Writer) error {
+func printImageNames(images []server.Image, w io.Writer) error {
 	var b strings.Builder
-	for _, i := range all {
+	for _, i := range images {
 		for _, name := range imageNames(i) {
 			b.WriteString(printer.Escape(name) + "\n")
 		}
@@ -143,9 +143,9 @@ func printImageNames(all []server.Image, w io.Writer) error {
 }
 
 // table returns the table of images, with a row for each name of an image.
-func (c *ImagesCmd) table(all []server.Image, now time.Time) string {
+func (c *ImagesCmd) table(images []server.Image, now time.Time) string {
 	lines := [][]string{{"IMAGE", "IMAGE ID", "SIZE", "LAST USED", "USED BY", "GARBAGE COLLECTION"}}
-	for _, i := range all {
+	for _, i := range images {
 		names := i.Names
 		if len(names) == 0 {
 			names = []string{"<none>"}

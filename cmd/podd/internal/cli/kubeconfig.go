@@ -91,11 +91,11 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // revokeCredentials revokes all credentials that podd has issued and prints the result.
 func revokeCredentials(ctx context.Context, p *client.Client, out io.Writer) error {
-	var done server.Revocation
-	if err := p.RequestCredential(ctx, http.MethodDelete, nil, &done); err != nil {
+	var revocation server.Revocation
+	if err := p.RequestCredential(ctx, http.MethodDelete, nil, &revocation); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "all earlier credentials are revoked; connections closed: %d\n", done.ClosedConnections)
+	_, err := fmt.Fprintf(out, "all earlier credentials are revoked; connections closed: %d\n", revocation.ClosedConnections)
 	return err
 }
 

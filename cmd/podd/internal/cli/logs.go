@@ -75,11 +75,10 @@ func (c *LogsCmd) newLogRequest(p *server.PodView, container string) server.LogR
 	return req
 }
 
-// chooseContainer returns the name of the container that a command uses. This is requested, the name
-// that the user has set, or the default container if requested is "". chooseContainer returns an error
-// if the pod has no container with the name requested. If it chooses one of several containers, it
-// prints a notice. otherFlags is the part of the notice that names the flags with which the user can
-// choose another container.
+// chooseContainer returns the name of the container that a command uses. requested is the name that
+// the user has set, and must be a container of the pod. If requested is "", chooseContainer returns
+// the default container. If the pod has several containers, it also prints a notice. otherFlags names
+// in this notice the flags that choose another container.
 func chooseContainer(p *server.PodView, requested, otherFlags string, notices io.Writer) (string, error) {
 	if requested != "" {
 		return requested, containers.CheckExists(p, requested)

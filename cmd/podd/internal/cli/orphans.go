@@ -53,17 +53,17 @@ func (c *OrphansCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	var all []server.Orphan
+	var orphans []server.Orphan
 	if c.Action == "ls" || c.All {
-		if all, err = p.ListOrphans(ctx); err != nil {
+		if orphans, err = p.ListOrphans(ctx); err != nil {
 			return err
 		}
 	}
 	if c.Action == "ls" {
-		return c.print(all, s)
+		return c.print(orphans, s)
 	}
 	uids := c.UIDs
-	for _, o := range all {
+	for _, o := range orphans {
 		uids = append(uids, string(o.UID))
 	}
 	return removeOrphans(ctx, p, uids, s)
@@ -86,25 +86,24 @@ func removeOrphans(ctx context.Context, p *client.Client, uids []string, s iostr
 }
 
 // print prints orphaned directories in the selected format.
-func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
+func (c *OrphansCmd) print(orphans []server.Orphan, s iostreams.Streams) error {
 	switch {
 	case c.Output != "":
-		return printer.WriteData(s.Out, c.Output, all)
-	case len(all) == 0:
+		return printer.WriteData(s.Out, c.Output, orphans)
+	case len(orphans) == 0:
 		fmt.Fprintln(s.Err, "podd: no orphaned pod directories")
 		return nil
 	}
 	lines := [][]string{{"UID", "SIZE", "REASON", "PATH"}}
-	for _, o := range all {
+	for _, o := range orphans {
 		lines = append(lines, []string{printer.Escape(string(o.UID)), formatOrphanSize(o), printer.Escape(o.Reason), printer.Escape(o.Path)})
 	}
 	_, err := io.WriteString(s.Out, (&printer.Table{}).FormatLines(lines))
 	return err
 }
 
-// formatOrphanSize formats the size of a directory. A "+" follows if only a part of the directory was
-// measured. If the size was not measured, formatOrphanSize returns
-// "unknown".
+// formatOrphanSize formats the size of a directory, or returns "unknown" if the size was not
+// measured. It appends "+" if only a part of the directory was measured.
 func formatOrphanSize(o server.Orphan) string {
 	if o.UnmeasuredReason != "" {
 		return "unknown"

@@ -45,8 +45,8 @@ func (s ListScope) podSelector() PodSelector { return PodSelector{Namespace: s.N
 
 // shortName returns the name of a pod without the node name at its end.
 func shortName(v *server.View, name string) string {
-	if short := strings.TrimSuffix(name, "-"+v.Node); short != "" {
-		return short
+	if shortName := strings.TrimSuffix(name, "-"+v.Node); shortName != "" {
+		return shortName
 	}
 	return name
 }
@@ -131,8 +131,8 @@ func podKeys(v *server.View) []server.Key {
 	return keys
 }
 
-// podAndProblemKeys returns the keys of all pods in v, and the keys of rejected pods, which only
-// the problems in v contain.
+// podAndProblemKeys returns the keys of all pods in v and of all rejected pods. A rejected pod is
+// not in v.Pods, but a problem in v names it.
 func podAndProblemKeys(v *server.View) []server.Key {
 	keys := podKeys(v)
 	for _, q := range v.Problems {

@@ -79,14 +79,14 @@ func (l *viewPrinter) print(v *server.View, s iostreams.Streams) error {
 // filterView returns a copy of v with only the pods of the selected namespaces. The copy contains
 // only the problems for which includesProblem returns true.
 func (l *viewPrinter) filterView(v *server.View) *server.View {
-	some := *v
-	some.Pods = slices.DeleteFunc(append([]*server.PodView{}, v.Pods...), func(p *server.PodView) bool {
+	filtered := *v
+	filtered.Pods = slices.DeleteFunc(append([]*server.PodView{}, v.Pods...), func(p *server.PodView) bool {
 		return !l.includes(p.Pod.Namespace)
 	})
-	some.Problems = slices.DeleteFunc(append([]server.ProblemView{}, v.Problems...), func(p server.ProblemView) bool {
+	filtered.Problems = slices.DeleteFunc(append([]server.ProblemView{}, v.Problems...), func(p server.ProblemView) bool {
 		return !l.includesProblem(v, p)
 	})
-	return &some
+	return &filtered
 }
 
 // includesProblem reports whether the problem q is selected. The problem of a pod is selected

@@ -44,10 +44,10 @@ func (l *viewPrinter) changedRows(v *server.View) (string, error) {
 	if l.printedRows == nil {
 		l.printedRows = map[server.Key]string{}
 	}
-	seen := map[server.Key]bool{}
+	existing := map[server.Key]bool{}
 	var rows [][]string
 	for _, p := range v.Pods {
-		seen[p.Key()] = true
+		existing[p.Key()] = true
 		identity, row, err := l.rowWithIdentity(v, p)
 		if err != nil {
 			return "", err
@@ -58,7 +58,7 @@ func (l *viewPrinter) changedRows(v *server.View) (string, error) {
 		l.printedRows[p.Key()] = identity
 		rows = append(rows, row)
 	}
-	rows = append(rows, l.deletedRows(v, seen)...)
+	rows = append(rows, l.deletedRows(v, existing)...)
 	if !isTableFormat(l.Output) {
 		var b strings.Builder
 		for _, row := range rows {
@@ -87,12 +87,12 @@ func (l *viewPrinter) rowWithIdentity(v *server.View, p *server.PodView) (identi
 		text = []byte(displayName(v, p.Key()) + "\n")
 	default:
 		row = l.cells(v, p)
-		timeless := slices.Clone(row)
-		timeless[4], _, _ = strings.Cut(row[4], " (") // restarts without the time since the last restart
-		timeless[5] = ""                              // age
+		rowWithoutAges := slices.Clone(row)
+		rowWithoutAges[4], _, _ = strings.Cut(row[4], " (") // restarts without the time since the last restart
+		rowWithoutAges[5] = ""                              // age
 		f := findFile(v, p.Path)
-		timeless[len(timeless)-1] = f.OutdatedReason + "\x00" + formatImagesInPull(p)
-		return strings.Join(timeless, "\x00"), row, nil
+		rowWithoutAges[len(rowWithoutAges)-1] = f.OutdatedReason + "\x00" + formatImagesInPull(p)
+		return strings.Join(rowWithoutAges, "\x00"), row, nil
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("encoding pod %s: %w", displayName(v, p.Key()), err)
@@ -102,10 +102,10 @@ func (l *viewPrinter) rowWithIdentity(v *server.View, p *server.PodView) (identi
 
 // deletedRows returns a row for each pod that has been deleted. It returns none for formats
 // other than tables.
-func (l *viewPrinter) deletedRows(v *server.View, seen map[server.Key]bool) [][]string {
+func (l *viewPrinter) deletedRows(v *server.View, existing map[server.Key]bool) [][]string {
 	var rows [][]string
 	for key := range l.printedRows {
-		if seen[key] {
+		if existing[key] {
 			continue
 		}
 		delete(l.printedRows, key)

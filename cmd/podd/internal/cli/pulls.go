@@ -13,25 +13,25 @@ import (
 // pullProgress returns a function that formats the progress of all pulls for pods. It
 // returns nil if there are no pulls.
 func pullProgress(pods ...*server.PodView) func(time.Time) string {
-	var all []progress.Pull
+	var pulls []progress.Pull
 	for _, p := range pods {
 		if p != nil {
-			all = append(all, podPulls(p)...)
+			pulls = append(pulls, podPulls(p)...)
 		}
 	}
-	if len(all) == 0 {
+	if len(pulls) == 0 {
 		return nil
 	}
-	return func(now time.Time) string { return printer.Escape(progress.FormatPulls(all, now)) }
+	return func(now time.Time) string { return printer.Escape(progress.FormatPulls(pulls, now)) }
 }
 
 // podPulls returns the pulls in progress for a pod.
 func podPulls(p *server.PodView) []progress.Pull {
-	var all []progress.Pull
+	var pulls []progress.Pull
 	for _, q := range p.Pulls {
-		all = append(all, progress.Pull(q))
+		pulls = append(pulls, progress.Pull(q))
 	}
-	return all
+	return pulls
 }
 
 // formatImagesInPull returns the images that are being pulled for a pod.

@@ -72,8 +72,8 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 			return false, fmt.Errorf("%s was deleted during its restart", displayName(v, key))
 		}
 		line.SetText(pullProgress(pod))
-		restarted := !slices.ContainsFunc(runningContainerIDs(pod, c.Container), func(id string) bool { return slices.Contains(previousIDs, id) })
-		return restarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
+		isRestarted := !slices.ContainsFunc(runningContainerIDs(pod, c.Container), func(id string) bool { return slices.Contains(previousIDs, id) })
+		return isRestarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
 	})
 	took := printer.FormatDuration(time.Since(begin))
 	switch {

@@ -28,26 +28,26 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 	}
 	c.TTY, c.Stderr = true, nil // a terminal has no separate stderr
 	ctx, cancel := context.WithCancel(ctx)
-	var sending sync.WaitGroup
+	var sender sync.WaitGroup
 	sizes := make(chan stream.Size, 1)
 	c.Sizes = sizes
 	terminal := in
 	if out, ok := s.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
 		terminal = out
 	}
-	sending.Go(func() { sendSizes(ctx, terminal, sizes) })
-	end := func() { cancel(); sending.Wait() }
+	sender.Go(func() { sendSizes(ctx, terminal, sizes) })
+	end := func() { cancel(); sender.Wait() }
 	if c.Stdin == nil {
 		return end, nil
 	}
-	before, err := term.MakeRaw(int(in.Fd()))
+	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("switching the terminal to raw mode: %w", err)
 	}
 	return func() {
 		end()
-		term.Restore(int(in.Fd()), before) // the error is ignored, because the command has ended
+		term.Restore(int(in.Fd()), state) // the error is ignored, because the command has ended
 	}, nil
 }
 
@@ -55,9 +55,9 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 // done.
 func sendSizes(ctx context.Context, terminal *os.File, to chan<- stream.Size) {
 	defer close(to)
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGWINCH)
-	defer signal.Stop(changed)
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
 	for {
 		if width, height, err := term.GetSize(int(terminal.Fd())); err == nil && width > 0 && height > 0 {
 			select {
@@ -67,7 +67,7 @@ func sendSizes(ctx context.Context, terminal *os.File, to chan<- stream.Size) {
 			}
 		}
 		select {
-		case <-changed:
+		case <-resized:
 		case <-ctx.Done():
 			return
 		}

@@ -74,7 +74,7 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.waitUsage(ctx, p, queries)
+	usages, err := c.waitUsage(ctx, p, queries)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		o := &objectPrinter{GetCmd: &GetCmd{Output: c.Output, Selector: c.Selector}}
 		return o.printObjects(ctx, p, queries, s)
 	}
-	if len(all) == 0 {
+	if len(usages) == 0 {
 		_, err := io.WriteString(s.Err, noResourcesMessage(queries[0]))
 		return err
 	}
@@ -92,9 +92,9 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		if err := p.Fetch(ctx, "/api/v1/nodes", nil, "", &nodes); err != nil {
 			return err
 		}
-		lines = func(all []resourceUsage) [][]string { return c.nodeRows(all, nodes.Items) }
+		lines = func(usages []resourceUsage) [][]string { return c.nodeRows(usages, nodes.Items) }
 	}
-	_, err = io.WriteString(s.Out, (&printer.Table{HasKubectlWidths: true}).FormatLines(lines(all)))
+	_, err = io.WriteString(s.Out, (&printer.Table{HasKubectlWidths: true}).FormatLines(lines(usages)))
 	return err
 }
 
@@ -133,16 +133,16 @@ func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []quer
 		if err != nil {
 			return nil, err
 		}
-		all, err := c.fetchUsage(ctx, p, queries)
-		final := time.Now().After(deadline) || !c.hasUnsampledContainer(v, all, queries)
-		missing := (*server.Error)(nil)
-		switch isMissing := errors.As(err, &missing); {
+		usages, err := c.fetchUsage(ctx, p, queries)
+		final := time.Now().After(deadline) || !c.hasUnsampledContainer(v, usages, queries)
+		apiErr := (*server.Error)(nil)
+		switch isMissing := errors.As(err, &apiErr); {
 		case isMissing && final:
 			return nil, noUsageError(v, queries, err)
 		case err != nil && !isMissing:
 			return nil, err
 		case final:
-			return all, nil
+			return usages, nil
 		}
 		select {
 		case <-time.After(retryInterval):
@@ -170,56 +170,56 @@ func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []que
 	if c.Selector != "" {
 		selection.Set("labelSelector", c.Selector)
 	}
-	var all []resourceUsage
+	var usages []resourceUsage
 	for _, q := range queries {
 		if q.name != "" {
-			var one resourceUsage
-			if err := p.Fetch(ctx, q.Path(q.namespace, q.name), nil, "", &one); err != nil {
+			var usage resourceUsage
+			if err := p.Fetch(ctx, q.Path(q.namespace, q.name), nil, "", &usage); err != nil {
 				return nil, err
 			}
-			all = append(all, one)
+			usages = append(usages, usage)
 			continue
 		}
 		var list struct{ Items []resourceUsage }
 		if err := p.Fetch(ctx, q.Path(q.namespace, ""), selection, "", &list); err != nil {
 			return nil, err
 		}
-		all = append(all, list.Items...)
+		usages = append(usages, list.Items...)
 	}
-	return all, nil
+	return usages, nil
 }
 
 // hasUnsampledContainer reports whether a selected container has just started and has no sample yet.
-func (c *TopCmd) hasUnsampledContainer(v *server.View, all []resourceUsage, queries []query) bool {
-	if c.isForNodes() || c.Selector != "" && len(all) == 0 {
+func (c *TopCmd) hasUnsampledContainer(v *server.View, usages []resourceUsage, queries []query) bool {
+	if c.isForNodes() || c.Selector != "" && len(usages) == 0 {
 		return false
 	}
 	byPod := map[server.Key]*resourceUsage{}
-	for i := range all {
-		byPod[server.Key{Namespace: all[i].Namespace, Name: all[i].Name}] = &all[i]
+	for i := range usages {
+		byPod[server.Key{Namespace: usages[i].Namespace, Name: usages[i].Name}] = &usages[i]
 	}
 	return slices.ContainsFunc(v.Pods, func(pod *server.PodView) bool {
-		used := byPod[pod.Key()]
-		if used == nil && c.Selector != "" || !slices.ContainsFunc(queries, func(q query) bool {
+		usage := byPod[pod.Key()]
+		if usage == nil && c.Selector != "" || !slices.ContainsFunc(queries, func(q query) bool {
 			return (q.namespace == "" || q.namespace == pod.Pod.Namespace) && (q.name == "" || q.name == pod.Pod.Name)
 		}) {
 			return false
 		}
 		return slices.ContainsFunc(runningStatuses(pod), func(s v1.ContainerStatus) bool {
-			measured := used != nil && slices.ContainsFunc(used.Containers, func(u containerUsage) bool { return u.Name == s.Name })
+			hasSample := usage != nil && slices.ContainsFunc(usage.Containers, func(u containerUsage) bool { return u.Name == s.Name })
 			// One second is added, because StartedAt has a resolution of one second.
-			return !measured && time.Since(s.State.Running.StartedAt.Time) < sampleTimeout+time.Second
+			return !hasSample && time.Since(s.State.Running.StartedAt.Time) < sampleTimeout+time.Second
 		})
 	})
 }
 
 // runningStatuses returns the statuses of the running containers of a pod.
 func runningStatuses(p *server.PodView) []v1.ContainerStatus {
-	var all []v1.ContainerStatus
+	var statuses []v1.ContainerStatus
 	for s := range server.ContainerStatuses(p.Pod) {
 		if isRunning(*s) {
-			all = append(all, *s)
+			statuses = append(statuses, *s)
 		}
 	}
-	return all
+	return statuses
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // podRows returns the lines of podd top pods, in the format of kubectl top pods.
-func (c *TopCmd) podRows(all []resourceUsage) [][]string {
+func (c *TopCmd) podRows(usages []resourceUsage) [][]string {
 	header := []string{"NAME", "CPU(cores)", "MEMORY(bytes)"}
 	if c.Containers {
 		header = append([]string{"POD"}, header...)
@@ -25,18 +25,18 @@ func (c *TopCmd) podRows(all []resourceUsage) [][]string {
 		lines = nil
 	}
 	total := v1.ResourceList{}
-	for i := range all {
-		u := &all[i]
+	for i := range usages {
+		u := &usages[i]
 		u.Usage = v1.ResourceList{}
-		for _, one := range u.Containers {
-			addResources(u.Usage, one.Usage)
+		for _, container := range u.Containers {
+			addResources(u.Usage, container.Usage)
 		}
 		addResources(total, u.Usage)
 	}
-	order.Stable(all, func(a, b resourceUsage) int {
+	order.Stable(usages, func(a, b resourceUsage) int {
 		return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	for _, u := range all {
+	for _, u := range usages {
 		var row []string
 		if c.AllNamespaces {
 			row = []string{printer.Escape(u.Namespace)}
@@ -49,8 +49,8 @@ func (c *TopCmd) podRows(all []resourceUsage) [][]string {
 		order.Stable(u.Containers, func(a, b containerUsage) int {
 			return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
 		})
-		for _, one := range u.Containers {
-			lines = append(lines, slices.Concat(row, []string{printer.Escape(one.Name), formatMillicores(one.Usage), formatMebibytes(one.Usage)}))
+		for _, container := range u.Containers {
+			lines = append(lines, slices.Concat(row, []string{printer.Escape(container.Name), formatMillicores(container.Usage), formatMebibytes(container.Usage)}))
 		}
 	}
 	if c.Sum {
@@ -61,15 +61,15 @@ func (c *TopCmd) podRows(all []resourceUsage) [][]string {
 }
 
 // nodeRows returns the lines of podd top nodes, in the format of kubectl top nodes.
-func (c *TopCmd) nodeRows(all []resourceUsage, nodes []v1.Node) [][]string {
+func (c *TopCmd) nodeRows(usages []resourceUsage, nodes []v1.Node) [][]string {
 	lines := [][]string{{"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"}}
 	if c.NoHeaders {
 		lines = nil
 	}
-	order.Stable(all, func(a, b resourceUsage) int {
+	order.Stable(usages, func(a, b resourceUsage) int {
 		return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
 	})
-	for _, u := range all {
+	for _, u := range usages {
 		var available v1.ResourceList
 		if at := slices.IndexFunc(nodes, func(n v1.Node) bool { return n.Name == u.Name }); at >= 0 {
 			available = nodes[at].Status.Allocatable

@@ -21,23 +21,23 @@ import (
 // a path of the file. arg may also be the base name of the file, if no other file in v has this
 // base name.
 func findPath(v *server.View, arg string) string {
-	all := viewPaths(v)
+	known := viewPaths(v)
 	if paths.IsURL(arg) {
-		for _, p := range all {
+		for _, p := range known {
 			if p == arg {
 				return p
 			}
 		}
 		return ""
 	}
-	for _, p := range all {
+	for _, p := range known {
 		if paths.SameFile(p, arg) {
 			return p
 		}
 	}
-	named := filter(all, func(p string) bool { return filepath.Base(p) == arg })
-	if len(named) == 1 {
-		return named[0]
+	matches := filter(known, func(p string) bool { return filepath.Base(p) == arg })
+	if len(matches) == 1 {
+		return matches[0]
 	}
 	return ""
 }

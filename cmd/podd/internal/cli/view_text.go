@@ -54,13 +54,13 @@ func outdatedText(f server.FileView, pods []*server.PodView, now time.Time) stri
 	return text + "; version of " + printer.FormatTime(f.ContentTime, now) + " " + versionState(pods)
 }
 
-// versionState returns the state of the version in effect, whose pods are given: it runs, it waits to
-// start, or it stays in effect if its pods have no state in common or have ended.
+// versionState describes the version of a file that is in effect. pods are the pods of this version.
+// The result is "runs" or "waits to start" if this applies to all pods, otherwise "stays in effect".
 func versionState(pods []*server.PodView) string {
-	const mixed = "stays in effect"
+	const inEffect = "stays in effect"
 	text := ""
 	for _, p := range pods {
-		state := mixed
+		state := inEffect
 		switch p.Pod.Status.Phase {
 		case v1.PodRunning:
 			state = "runs"
@@ -68,11 +68,11 @@ func versionState(pods []*server.PodView) string {
 			state = "waits to start"
 		}
 		if text != "" && text != state {
-			return mixed
+			return inEffect
 		}
 		text = state
 	}
-	return cmp.Or(text, mixed)
+	return cmp.Or(text, inEffect)
 }
 
 // problemText formats a problem on one line. The path of the problem is shown relative to

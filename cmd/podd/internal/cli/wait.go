@@ -66,20 +66,20 @@ func isFileError(err error) bool {
 
 // follow checks every View until all goals are met. If podd stops, it connects again.
 func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams) error {
-	warned := false
+	hasWarned := false
 	for {
 		p, err := c.Connect(ctx)
 		if err == nil {
 			w.client = p
 			err = p.WatchViews(ctx, w.check)
 		}
-		if absent := (client.NotRunningError{}); !errors.Is(err, client.ErrStreamEnded) && !errors.As(err, &absent) {
+		if notRunningErr := (client.NotRunningError{}); !errors.Is(err, client.ErrStreamEnded) && !errors.As(err, &notRunningErr) {
 			return err
 		}
 		w.lastErr = err
-		if !warned {
+		if !hasWarned {
 			fmt.Fprintf(s.Err, "podd: %v; waiting until podd runs\n", err)
-			warned = true
+			hasWarned = true
 		}
 		select {
 		case <-ctx.Done():
@@ -89,11 +89,11 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 	}
 }
 
-// goals returns one goal for each argument. It reads the files of the goals, because podd wait does
-// not wait for changes that are made to a file later. If no file has the base name in an argument,
-// the argument selects a manifest of podd, which goals does not know.
+// goals returns one goal for each argument. It stores the digests of files at the start, because
+// podd wait ignores later changes of a file. If an argument is a base name and the working directory
+// has no such file, the argument refers to a manifest of podd. goals stores no digest for it.
 func (c *WaitCmd) goals() ([]goal, error) {
-	var all []goal
+	var list []goal
 	for _, arg := range c.Targets {
 		g := goal{PodSelector: c.PodSelector, arg: arg, mustBeApplied: c.For == "applied", digests: map[string]string{}}
 		if looksLikeFile(arg) && !paths.IsURL(arg) {
@@ -107,9 +107,9 @@ func (c *WaitCmd) goals() ([]goal, error) {
 				return nil, err
 			}
 		}
-		all = append(all, g)
+		list = append(list, g)
 	}
-	return all, nil
+	return list, nil
 }
 
 // waitState is the progress of podd wait.
@@ -125,7 +125,7 @@ type waitState struct {
 // check reports whether all goals are met. It returns an error if a goal can never be met.
 func (w *waitState) check(v *server.View) (met bool, err error) {
 	w.view, w.lastErr = v, nil
-	all := true
+	allMet := true
 	var pods []*server.PodView
 	for i := range w.goals {
 		pods = append(pods, w.goals[i].pods(v)...)
@@ -133,10 +133,10 @@ func (w *waitState) check(v *server.View) (met bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		all = all && met
+		allMet = allMet && met
 	}
 	w.line.SetText(pullProgress(pods...))
-	return all, nil
+	return allMet, nil
 }
 
 // successMessage returns a message for each goal. All goals must be met.

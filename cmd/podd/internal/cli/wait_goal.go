@@ -79,12 +79,12 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 // refused.
 func (g *goal) checkRefused(v *server.View, s subject) error {
 	path := s.filePath(v)
-	refused := findFile(v, path).RefusedDigest
-	if !g.mustBeApplied || refused == "" || paths.IsURL(path) {
+	refusedDigest := findFile(v, path).RefusedDigest
+	if !g.mustBeApplied || refusedDigest == "" || paths.IsURL(path) {
 		return nil
 	}
 	digest, err := g.digest(path)
-	if err == nil && digest == refused {
+	if err == nil && digest == refusedDigest {
 		err = refusedError{path}
 	}
 	return err
@@ -169,7 +169,7 @@ func (g *goal) displayName(v *server.View) string {
 	return g.arg
 }
 
-// conditionName returns the name of the condition to wait for.
+// conditionName returns the name of the condition that the goal waits for.
 func (g *goal) conditionName() string {
 	if g.mustBeApplied {
 		return "applied"

@@ -82,18 +82,18 @@ type subject struct {
 func (c *WhyCmd) findSubjects(v *server.View) ([]subject, error) {
 	targets := c.Targets
 	if len(targets) == 0 {
-		selected := (&viewPrinter{PsCmd: &PsCmd{PodSelector: c.PodSelector}}).filterView(v)
-		targets = whyArguments(selected, "")
+		view := (&viewPrinter{PsCmd: &PsCmd{PodSelector: c.PodSelector}}).filterView(v)
+		targets = whyArguments(view, "")
 	}
-	var all []subject
+	var subjects []subject
 	for _, target := range targets {
 		s, err := c.findSubject(v, target)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, s)
+		subjects = append(subjects, s)
 	}
-	return all, nil
+	return subjects, nil
 }
 
 // findSubject returns the pod or file that arg selects. If arg selects both a pod and a file,

@@ -23,8 +23,8 @@ const (
 func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
 	var found []v1.Event
 	for _, e := range slices.Backward(w.events) {
-		about := &e.InvolvedObject
-		if about.Kind != "Pod" || about.Namespace != p.Pod.Namespace || about.Name != p.Pod.Name || about.UID != p.Pod.UID {
+		object := &e.InvolvedObject
+		if object.Kind != "Pod" || object.Namespace != p.Pod.Namespace || object.Name != p.Pod.Name || object.UID != p.Pod.UID {
 			continue
 		}
 		if e.Type != v1.EventTypeWarning || e.Reason == "BackOff" || w.now.Sub(e.LastTimestamp.Time) > maxWarningAge {

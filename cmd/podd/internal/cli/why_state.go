@@ -38,9 +38,9 @@ func mainStep(p *server.PodView) *server.DecisionView {
 // stateText returns the state of a pod and the reason for this state, for the headline of the pod.
 // step is the result of mainStep.
 func (w *explainer) stateText(p *server.PodView, step *server.DecisionView) string {
-	reason, until := p.Why, p.NextCheck
+	reason, waitEnd := p.Why, p.NextCheck
 	if step != nil {
-		reason, until = stepReason(step), step.Until
+		reason, waitEnd = stepReason(step), step.Until
 	}
 	cells := kubetable.NewPodCells(p.Pod, w.now)
 	phase := p.Pod.Status.Phase
@@ -53,8 +53,8 @@ func (w *explainer) stateText(p *server.PodView, step *server.DecisionView) stri
 		return withReason("failed", failureText(p.Pod.Status.Message, reason))
 	case p.Ready:
 		return withReason("runs", cmp.Or(reason, cells.Ready+" ready"))
-	case until.After(w.now) && reason != "":
-		return withReason("waits "+printer.FormatAge(w.now, until)+" more", reason)
+	case waitEnd.After(w.now) && reason != "":
+		return withReason("waits "+printer.FormatAge(w.now, waitEnd)+" more", reason)
 	case p.Phase == "wait" || step != nil && reason != "":
 		return withReason("waits", reason)
 	case p.Pod.Status.Phase == v1.PodRunning:

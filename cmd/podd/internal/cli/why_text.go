@@ -101,9 +101,9 @@ func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 	return text
 }
 
-// nextText returns the next actions of a pod. If there are no actions, it returns the action that
-// podd will try again when the wait of the parameter step is over. Without such a wait, it returns
-// the time of the next check of the pod.
+// nextText returns the next actions of a pod. If there are none and step waits until a time, it
+// returns the action that podd will then retry. Otherwise it returns the time of the next check of
+// the pod.
 func (w *explainer) nextText(p *server.PodView, step *server.DecisionView) string {
 	const maxActions = 4
 	switch {
@@ -132,14 +132,14 @@ func retryText(step *server.DecisionView) string {
 // none.
 func (w *explainer) logsCommand(p *server.PodView) string {
 	podArg := podArgument(w.view, p.Key())
-	started := slices.ContainsFunc(p.Pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return c.ContainerID != "" })
+	hasStarted := slices.ContainsFunc(p.Pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return c.ContainerID != "" })
 	switch {
 	case len(p.LastExits) > 0 && !p.Ready:
 		podArg += " --previous"
 		if e := p.LastExits[0]; len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
 			podArg += " -c " + e.Container
 		}
-	case !started:
+	case !hasStarted:
 		return ""
 	}
 	return "podd logs " + podArg

@@ -79,7 +79,7 @@ func (p *Client) ListResources(ctx context.Context) ([]Resource, error) {
 	for _, g := range groups.Groups {
 		roots = append(roots, "/apis/"+g.PreferredVersion.GroupVersion)
 	}
-	var all []Resource
+	var types []Resource
 	for _, root := range roots {
 		var list metav1.APIResourceList
 		if err := p.Fetch(ctx, root, nil, "", &list); err != nil {
@@ -93,10 +93,10 @@ func (p *Client) ListResources(ctx context.Context) ([]Resource, error) {
 			if r.Group == "" && grouped {
 				r.Group = group
 			}
-			all = append(all, Resource{r, root})
+			types = append(types, Resource{r, root})
 		}
 	}
-	return all, nil
+	return types, nil
 }
 
 // Matches reports whether word is the plural, singular or short name of the resource type.

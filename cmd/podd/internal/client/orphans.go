@@ -15,11 +15,11 @@ func (p *Client) ListOrphans(ctx context.Context) ([]server.Orphan, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []server.Orphan
-	if err := p.decode(resp, &all); err != nil {
+	var orphans []server.Orphan
+	if err := p.decode(resp, &orphans); err != nil {
 		return nil, err
 	}
-	return all, nil
+	return orphans, nil
 }
 
 // RemoveOrphan removes the orphaned pod directory with a UID. It returns when the directory has
