@@ -32,7 +32,7 @@ func (m *changeQueue) put(c reconcile.Change) {
 func (m *changeQueue) take() []reconcile.Change {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := m.changes
+	changes := m.changes
 	m.changes = nil
-	return all
+	return changes
 }

@@ -126,7 +126,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	})
 	m, err := podrunner.New(podrunner.Options{
 		Config: r.cfg, Dir: dir, Client: client, LogsAndCgroups: logRetainer{wiring.NewLogsAndCgroups(r.cfg, nil), run.out}, Publish: run.publish,
-		MayRotateLog: run.out.hasReached, ServesDevicePlugins: servesPlugins, Log: log,
+		MayRotateLog: run.out.hasCopiedEarlierFiles, ServesDevicePlugins: servesPlugins, Log: log,
 	})
 	if err != nil {
 		return exit.Internal, errors.Join(err, podrunner.RemoveRun(ctx, dir))
@@ -139,13 +139,13 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 // lockDevicePlugins waits until no other run uses the device plugins of the root directory, at most
 // for the time limit of the run. If it returns an error, code is the exit code of the run.
 func (r *execution) lockDevicePlugins(ctx context.Context, messages io.Writer) (release func(), code int, err error) {
-	limited := ctx
+	waitCtx := ctx
 	if r.cmd.Timeout > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, r.cmd.Timeout)
+		waitCtx, cancel = context.WithTimeout(ctx, r.cmd.Timeout)
 		defer cancel()
 	}
-	release, err = podrunner.LockDevicePlugins(limited, r.cfg.RootDir, func() {
+	release, err = podrunner.LockDevicePlugins(waitCtx, r.cfg.RootDir, func() {
 		fmt.Fprintf(messages, "podd: waiting for the device plugins of %s, which another run uses\n", r.cfg.RootDir)
 	})
 	switch {
@@ -181,11 +181,11 @@ func (r *execution) checkFit(ctx context.Context, in *inputSet, client *cri.Clie
 // stopSignals returns the signals that stop a run. They include SIGHUP, unless podd was started
 // with SIGHUP ignored, as by nohup.
 func stopSignals() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
+		signals = append(signals, syscall.SIGHUP)
 	}
-	return all
+	return signals
 }
 
 // drive runs the pods and returns the exit code of the run after it has removed the pods and
@@ -194,14 +194,14 @@ func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runn
 	// The signal that stops the run cancels ctx, but removing the pods must continue.
 	ctx = context.WithoutCancel(ctx)
 	m.Begin(ctx)
-	result, failed := run.drive(ctx, m)
-	if failed == nil {
-		failed = m.RemoveDir(ctx)
+	result, removeErr := run.drive(ctx, m)
+	if removeErr == nil {
+		removeErr = m.RemoveDir(ctx)
 	} else {
-		failed = fmt.Errorf("removing the pods of the run: %w", failed)
+		removeErr = fmt.Errorf("removing the pods of the run: %w", removeErr)
 	}
 	code = result.Verdict.Code
-	if err := errors.Join(failed, r.resultErr); err != nil {
+	if err := errors.Join(removeErr, r.resultErr); err != nil {
 		if code == 0 {
 			code = exit.Internal
 		}

@@ -21,7 +21,7 @@ type container struct {
 
 // containers returns the containers in the order in which they start.
 func (p *runPod) containers() []container {
-	var all []container
+	var members []container
 	spec := &p.Desired.Object.Spec
 	add := func(list string, cs []v1.Container, init bool) {
 		for i := range cs {
@@ -32,16 +32,16 @@ func (p *runPod) containers() []container {
 					m.willRestart = (m.kind != plan.KindInit || e.Code != 0) && manifest.RestartsAfter(spec, m.spec, e.Code)
 				}
 			}
-			all = append(all, m)
+			members = append(members, m)
 		}
 	}
 	add("initContainers", spec.InitContainers, true)
 	add("containers", spec.Containers, false)
-	return all
+	return members
 }
 
-// crashCount returns the number of exits. It returns 0 if the last exit was a success and the
-// container will not restart.
+// crashCount returns the number of times that the container has exited. It returns 0 if the last
+// exit was a success and the container will not restart.
 func (c *container) crashCount() int {
 	switch {
 	case c.exit == nil:

@@ -85,9 +85,9 @@ func withoutPath(err error) error {
 // addEnv adds a variable to vars. definition is K=V or K. addEnv replaces an earlier variable with
 // the same name. If definition is K and lookup finds no value, addEnv adds nothing.
 func addEnv(definition string, lookup func(string) (string, bool), vars *[]v1.EnvVar) error {
-	name, value, given := strings.Cut(definition, "=")
+	name, value, hasValue := strings.Cut(definition, "=")
 	if !isEnvName(name) {
-		if !given {
+		if !hasValue {
 			return errors.New("invalid variable name; write K=V, or K to pass on a variable of podd's environment")
 		}
 		return errors.New("invalid variable name before the equals sign; write K=V")
@@ -95,8 +95,8 @@ func addEnv(definition string, lookup func(string) (string, bool), vars *[]v1.En
 	if strings.ContainsRune(value, 0) {
 		return fmt.Errorf("the value of variable %s contains a NUL byte", name)
 	}
-	if !given {
-		if value, given = lookup(name); !given {
+	if !hasValue {
+		if value, hasValue = lookup(name); !hasValue {
 			return nil
 		}
 	}
@@ -117,21 +117,21 @@ func podWithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 	if len(env) == 0 {
 		return p
 	}
-	copied := *p
-	copied.Object = p.Object.DeepCopy()
-	for _, list := range [][]v1.Container{copied.Object.Spec.InitContainers, copied.Object.Spec.Containers} {
+	podCopy := *p
+	podCopy.Object = p.Object.DeepCopy()
+	for _, list := range [][]v1.Container{podCopy.Object.Spec.InitContainers, podCopy.Object.Spec.Containers} {
 		for i := range list {
 			list[i].Env = mergeEnv(list[i].Env, env)
 		}
 	}
-	return &copied
+	return &podCopy
 }
 
 // mergeEnv adds the variables in env to the variables in existing and returns the result. A
 // variable in env replaces the variable with the same name. mergeEnv escapes the values of env, so
 // that they are not expanded.
 func mergeEnv(existing, env []v1.EnvVar) []v1.EnvVar {
-	var added []v1.EnvVar
+	var newVars []v1.EnvVar
 	existing = slices.Clone(existing)
 	for _, e := range env {
 		e.Value = strings.ReplaceAll(e.Value, "$", "$$")
@@ -142,8 +142,8 @@ func mergeEnv(existing, env []v1.EnvVar) []v1.EnvVar {
 			}
 		}
 		if !isReplaced {
-			added = append(added, e)
+			newVars = append(newVars, e)
 		}
 	}
-	return append(added, existing...)
+	return append(newVars, existing...)
 }

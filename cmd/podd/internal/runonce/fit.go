@@ -29,12 +29,12 @@ func findMisfits(set *manifest.Set, order []types.NamespacedName, limits admissi
 	}
 	f := fitter{set: set, limits: limits}
 	var problems []manifest.Problem
-	admitted := f.admit(nil, services...)
+	memory := f.admit(nil, services...)
 	for _, key := range services {
-		problems = f.addProblem(problems, key, admitted[key].Order.Verdict)
+		problems = f.addProblem(problems, key, memory[key].Order.Verdict)
 	}
 	for _, key := range others {
-		problems = f.addProblem(problems, key, f.admit(admitted, key)[key].Order.Verdict)
+		problems = f.addProblem(problems, key, f.admit(memory, key)[key].Order.Verdict)
 	}
 	return problems
 }

@@ -95,10 +95,10 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 // readFiles reads the named manifests. It returns when ctx is done, although a goroutine
 // may still be reading stdin.
 func (r *execution) readFiles(ctx context.Context) ([]filecheck.Input, error) {
-	done := make(chan []filecheck.Input, 1)
-	go func() { done <- filecheck.Read(ctx, r.cmd.Files, r.streams.In) }()
+	inputs := make(chan []filecheck.Input, 1)
+	go func() { inputs <- filecheck.Read(ctx, r.cmd.Files, r.streams.In) }()
 	select {
-	case texts := <-done:
+	case texts := <-inputs:
 		return texts, ctx.Err()
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -116,9 +116,9 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 			return nil, nil, fmt.Errorf("reading %s: %w; nothing was started", path, filecheck.NewReadError(err))
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, sourceTimeout)
+	readCtx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
-	set, err := sources.Read(limited, r.cfg, r.suffix)
+	set, err := sources.Read(readCtx, r.cfg, r.suffix)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}

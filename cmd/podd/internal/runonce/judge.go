@@ -85,10 +85,10 @@ func (in *judgeInput) areLongRunningPodsReady() bool {
 // certain time, decideVerdict sets j.NextCheck. The cases are tried in order, and the first case
 // that applies determines the verdict.
 func (in *judgeInput) decideVerdict(j *judgement) *verdict {
-	completing, unfinished := 0, 0
+	completionPods, unfinished := 0, 0
 	for i := range in.Pods {
 		if p := &in.Pods[i]; !p.isLongRunning() {
-			completing++
+			completionPods++
 			if !p.hasFinished() {
 				unfinished++
 			}
@@ -98,9 +98,9 @@ func (in *judgeInput) decideVerdict(j *judgement) *verdict {
 	deadline := in.StartTime.Add(in.Timeout)
 	switch {
 	// A complete result takes precedence over all other events.
-	case completing > 0 && unfinished == 0:
+	case completionPods > 0 && unfinished == 0:
 		return &verdict{Outcome: outcomeCompleted, Code: in.runExitCode(nil)}
-	case completing == 0 && j.CompletionPodsStarted:
+	case completionPods == 0 && j.CompletionPodsStarted:
 		return &verdict{Outcome: outcomeReady}
 	case in.Interrupted:
 		return &verdict{Outcome: outcomeInterrupted, Code: exit.Interrupted}
@@ -150,7 +150,7 @@ func (in *judgeInput) newQueue(completionPodsStarted bool) queue {
 // deadline is treated like one container with the exit code exit.Timeout. If a pod failed and no
 // container is the cause, the result is exit.Internal.
 func (in *judgeInput) runExitCode(firstFailure *podFailure) int {
-	failed, c := 0, 0
+	failedContainerCount, c := 0, 0
 	for i := range in.Pods {
 		p := &in.Pods[i]
 		if !p.hasFinished() || p.isLongRunning() || !p.Report.Finished.Failed {
@@ -158,30 +158,30 @@ func (in *judgeInput) runExitCode(firstFailure *podFailure) int {
 		}
 		reason := p.Report.Finished.Reason
 		if reason == plan.ReasonDeadlineExceeded {
-			failed++
+			failedContainerCount++
 			c = exit.Timeout
 			continue
 		}
 		failedContainers := p.failedContainers()
 		// podd kills the containers of an evicted pod after the pod has finished. The exit code
-		// must not depend on how many of these exits were already reported. failedContainers is
-		// empty if a container disappeared before its exit was reported.
+		// must not depend on the number of exits that the runtime has reported by now.
+		// failedContainers is empty if a container disappeared before its exit was reported.
 		if reason == plan.ReasonEvicted || len(failedContainers) == 0 {
 			return exit.Internal
 		}
 		for _, m := range failedContainers {
-			failed++
+			failedContainerCount++
 			c = poddExitCode(m.exit.Code)
 		}
 	}
 	if firstFailure != nil {
-		failed++
+		failedContainerCount++
 		c = firstFailure.Code
 		if c == exit.Internal {
 			return exit.Internal
 		}
 	}
-	if failed > 1 {
+	if failedContainerCount > 1 {
 		return exitCodeSeveralFailed
 	}
 	return c

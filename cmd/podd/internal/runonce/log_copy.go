@@ -26,7 +26,8 @@ type logCopy struct {
 	tail    tail // may be read by other goroutines after copied is closed
 }
 
-// newLogCopy returns a logCopy that has not begun. prefix is written before each line.
+// newLogCopy returns a logCopy of a container without logs. Copying starts when begin is called.
+// prefix is written before each line.
 func newLogCopy(prefix string) *logCopy {
 	c := &logCopy{prefix: prefix, started: make(chan struct{}), stopped: make(chan struct{}), copied: make(chan struct{})}
 	c.begin = sync.OnceFunc(func() { close(c.started) })
@@ -59,14 +60,14 @@ type lineAuthor struct {
 // the end. If the run has several containers, copyLog writes only complete lines, so that lines
 // of different containers do not mix. Otherwise it copies the output unchanged.
 func (o *outputCopier) copyLog(ctx context.Context, dir, name string, c *logCopy) error {
-	var first uint32
+	var firstAttempt uint32
 	emit := func(e logs.Entry) error { return o.writeEntry(c, e) }
 	joiner := logs.Joiner{Output: emit}
 	if o.hasSeveralContainers {
 		emit = joiner.Emit
 	}
 	err := logs.Read(ctx, logs.Options{
-		Dir: dir, Container: name, Attempt: &first, LaterAttempts: true,
+		Dir: dir, Container: name, Attempt: &firstAttempt, LaterAttempts: true,
 		Follow: true, Notifier: &o.notifier, HasExited: logs.ExitedWhenClosed(c.stopped), OnIdle: o.flush, OnFile: c.setCurrent,
 	}, emit)
 	if errors.Is(err, fs.ErrNotExist) { // the container never ran

@@ -19,8 +19,8 @@ type logRetainer struct {
 // earlier attempts.
 func (logRetainer) NextAttempts(*manifest.Pod) (map[string]uint32, error) { return nil, nil }
 
-// Started implements effect.LogsAndCgroups. It does nothing. The logs of earlier attempts are
-// copied later. Links for log agents are not needed, because podd prints the output.
+// Started implements effect.LogsAndCgroups. It removes no logs of earlier attempts, because they
+// may not be copied yet. It creates no links for log agents, because podd prints the output.
 func (logRetainer) Started(*manifest.Pod, string, string, uint32) error { return nil }
 
 // Remove implements effect.LogsAndCgroups. It waits until the logs of the pod are copied.

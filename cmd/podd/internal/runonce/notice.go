@@ -25,9 +25,9 @@ func (p runPod) notices(previousState *runPod, now time.Time) []string {
 	}
 	d := &p.Report.Decision
 	var out []string
-	add := func(name, text string, until time.Time) {
-		if left := until.Sub(now); left > 0 {
-			text += "; next try in " + left.Round(time.Second).String()
+	add := func(name, text string, retryAt time.Time) {
+		if wait := retryAt.Sub(now); wait > 0 {
+			text += "; next try in " + wait.Round(time.Second).String()
 		}
 		out = append(out, withoutControlChars(name+": "+text))
 	}
@@ -66,14 +66,14 @@ func (p *runPod) crashesSince(previousState *runPod) []string {
 	if p.isLongRunning() {
 		limit = maxLongRunningCrashes
 	}
-	previous := map[string]int{}
+	previousCounts := map[string]int{}
 	for _, m := range previousState.containers() {
-		previous[m.spec.Name] = m.crashCount()
+		previousCounts[m.spec.Name] = m.crashCount()
 	}
 	var out []string
 	for _, m := range p.containers() {
 		n := m.crashCount()
-		if !m.willRestart || n <= previous[m.spec.Name] || m.kind == plan.KindSidecar && !p.isLongRunning() {
+		if !m.willRestart || n <= previousCounts[m.spec.Name] || m.kind == plan.KindSidecar && !p.isLongRunning() {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s/%s: %s after %s, starts again (%d of %d)",

@@ -115,9 +115,9 @@ func (o *outputCopier) update(r *state.Report) {
 	}
 }
 
-// hasReached reports whether the newest file of a log is being copied. In this case all earlier files
-// have been copied, so that they may be removed.
-func (o *outputCopier) hasReached(l podrunner.ContainerLog) bool {
+// hasCopiedEarlierFiles reports whether the newest file of a log is being copied. Then all earlier
+// files of the log have been copied and may be removed.
+func (o *outputCopier) hasCopiedEarlierFiles(l podrunner.ContainerLog) bool {
 	p := o.pods[l.Pod]
 	if p == nil || p.copies[l.Container] == nil {
 		return false

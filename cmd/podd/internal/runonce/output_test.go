@@ -212,26 +212,26 @@ func TestLogRetainer_Abandoned(t *testing.T) {
 	}
 }
 
-// TestHasReached checks that hasReached returns true only while the newest file of a log is being copied.
-func TestHasReached(t *testing.T) {
+// TestHasCopiedEarlierFiles checks that hasCopiedEarlierFiles returns true only while the newest file of a log is being copied.
+func TestHasCopiedEarlierFiles(t *testing.T) {
 	p := newPod(t, "job", never, "main")
 	w := startOutput(t, p)
 	newest := podrunner.ContainerLog{Pod: p.Desired.Key, Container: "main"}
 	w.log(p, "main", 0, "o one")
-	if w.hasReached(newest) {
+	if w.hasCopiedEarlierFiles(newest) {
 		t.Error("before copying has begun: got true, want false")
 	}
 	w.pods[p.Desired.Key].copies["main"].begin()
-	for deadline := time.Now().Add(30 * time.Second); !w.hasReached(newest); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !w.hasCopiedEarlierFiles(newest); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("got hasReached false during 30s of copying, want true")
+			t.Fatal("got hasCopiedEarlierFiles false during 30s of copying, want true")
 		}
 	}
 	later := newest
 	later.Attempt = 1
 	for _, l := range []podrunner.ContainerLog{later, {Pod: p.Desired.Key, Container: "none"}, {Container: "main"}} {
-		if w.hasReached(l) {
-			t.Errorf("hasReached(%+v): got true, want false", l)
+		if w.hasCopiedEarlierFiles(l) {
+			t.Errorf("hasCopiedEarlierFiles(%+v): got true, want false", l)
 		}
 	}
 }

@@ -43,58 +43,57 @@ var pullReasons = map[string]bool{
 type queue struct {
 	// proceeds reports whether a pod of the run releases its reservations later.
 	proceeds bool
-	// lastChange is when a decision about a pod of the run last changed.
+	// lastChange is the time at which a decision about a pod of the run last changed.
 	lastChange time.Time
 }
 
 // findFailure returns the reason why the pod cannot succeed. If found is false, the pod may still
-// succeed. In this case, the result wake is the time at which the pod will have waited too long, or
-// zero if the pod is not waiting or may wait without a limit. A pod that waits for reservations of
-// other pods may wait as long as q proceeds.
+// succeed, and wake is the result of waitDeadline. A pod that waits for reservations of other pods
+// may wait as long as q.proceeds is true.
 func (p *runPod) findFailure(now time.Time, q queue) (f podFailure, wake time.Time, found bool) {
 	if p.Report == nil || p.hasFinished() {
 		return podFailure{}, time.Time{}, false
 	}
 	d := &p.Report.Decision
-	own := podFailure{Pod: p, Code: exit.Internal, Why: d.Why + attemptsText(d.Failure.Count)}
+	failure := podFailure{Pod: p, Code: exit.Internal, Why: d.Why + attemptsText(d.Failure.Count)}
 	if d.Failure.IsFinal || d.Failure.Count >= maxFailures {
-		return own, time.Time{}, true
+		return failure, time.Time{}, true
 	}
 	for _, s := range d.Steps {
 		if isFinalFailure(s.Failure) {
-			own.Container, own.Why = s.Container, s.Failure.Message+attemptsText(s.Failure.Count)
-			return own, time.Time{}, true
+			failure.Container, failure.Why = s.Container, s.Failure.Message+attemptsText(s.Failure.Count)
+			return failure, time.Time{}, true
 		}
 	}
 	if t, found := p.findCrashLoop(); found {
 		return t, time.Time{}, true
 	}
-	until := p.waitsUntil(q)
-	if until.IsZero() || now.Before(until) {
-		return podFailure{}, until, false
+	waitEnd := p.waitDeadline(q)
+	if waitEnd.IsZero() || now.Before(waitEnd) {
+		return podFailure{}, waitEnd, false
 	}
-	if own.Why == "" {
-		own.Why = d.Rule.Sentence()
+	if failure.Why == "" {
+		failure.Why = d.Rule.Sentence()
 	}
-	own.Why += "; waited " + p.waitLimit().String()
-	return own, time.Time{}, true
+	failure.Why += "; waited " + p.waitLimit().String()
+	return failure, time.Time{}, true
 }
 
-// waitsUntil returns the time at which the pod will have waited too long. It returns zero if the pod
-// is not waiting or may wait without a limit.
-func (p *runPod) waitsUntil(q queue) time.Time {
-	since := p.Report.DecisionSince
+// waitDeadline returns the time after which the wait of the pod is a failure. It returns zero if the
+// pod is not waiting or may wait without a limit.
+func (p *runPod) waitDeadline(q queue) time.Time {
+	waitStart := p.Report.DecisionSince
 	switch {
-	case p.Report.Decision.Phase != plan.PhaseWait || since.IsZero():
+	case p.Report.Decision.Phase != plan.PhaseWait || waitStart.IsZero():
 		return time.Time{}
 	case p.isBlocked() && q.proceeds:
 		return time.Time{}
 	case p.isBlocked():
-		since = q.lastChange // for example, when the last pod that could release reservations released them
-	case p.UnblockedAt.After(since): // for example, because the device plugin of the pod is being restarted
-		since = p.UnblockedAt
+		waitStart = q.lastChange // for example, when the last pod that could release reservations released them
+	case p.UnblockedAt.After(waitStart): // for example, because the device plugin of the pod is being restarted
+		waitStart = p.UnblockedAt
 	}
-	return since.Add(p.waitLimit())
+	return waitStart.Add(p.waitLimit())
 }
 
 // attemptsText describes n attempts. It returns "" for fewer than two.

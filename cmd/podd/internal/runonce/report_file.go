@@ -64,8 +64,8 @@ func (r *reportFile) write(result *runResult) error {
 }
 
 // notStartedResult returns the result of a run that could not start. code is its exit code.
-func notStartedResult(why error, code int) *runResult {
-	v := verdict{Outcome: outcomeBroken, Code: code, Why: why.Error()}
-	row := resultRow{Name: "podd", Pod: "podd", State: rowFailed, Text: withoutControlChars(why.Error())}
+func notStartedResult(err error, code int) *runResult {
+	v := verdict{Outcome: outcomeBroken, Code: code, Why: err.Error()}
+	row := resultRow{Name: "podd", Pod: "podd", State: rowFailed, Text: withoutControlChars(err.Error())}
 	return &runResult{Verdict: v, Rows: []resultRow{row}}
 }

@@ -13,7 +13,7 @@ type jsonReport struct {
 	Why         string    `json:"why,omitempty"`
 	PodCount    int       `json:"pods"`
 	FailedCount int       `json:"failed"`
-	Began       time.Time `json:"began,omitzero"`
+	StartTime   time.Time `json:"began,omitzero"`
 	Seconds     float64   `json:"seconds"`
 	Results     []jsonRow `json:"results"`
 }
@@ -41,7 +41,7 @@ var stateWords = map[rowState]string{rowOK: "ok", rowFailed: "failed", rowSkippe
 func writeJSON(w io.Writer, r *runResult) error {
 	out := jsonReport{
 		Outcome: r.Verdict.Outcome, Code: r.Verdict.Code, Why: r.Verdict.Why,
-		PodCount: r.PodCount, FailedCount: r.FailedCount, Began: r.StartTime, Seconds: r.Duration.Seconds(), Results: []jsonRow{},
+		PodCount: r.PodCount, FailedCount: r.FailedCount, StartTime: r.StartTime, Seconds: r.Duration.Seconds(), Results: []jsonRow{},
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]

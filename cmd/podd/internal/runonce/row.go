@@ -45,9 +45,9 @@ func (r *resultRow) description() string { return r.Text + r.Quote }
 
 // A rowBuilder creates the rows of a result.
 type rowBuilder struct {
-	verdict verdict
-	began   time.Time
-	now     time.Time
+	verdict   verdict
+	startTime time.Time
+	now       time.Time
 	// lastLines returns the last lines of output of a container.
 	lastLines func(p *runPod, container string) []string
 }
@@ -68,9 +68,9 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 
 // newRow returns a row for the pod as a whole.
 func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
-	short := p.Desired.ManifestKey()
+	manifestKey := p.Desired.ManifestKey()
 	return resultRow{
-		Namespace: short.Namespace, Pod: short.Name, Name: p.Name,
+		Namespace: manifestKey.Namespace, Pod: manifestKey.Name, Name: p.Name,
 		State: state, Text: text, Position: p.Desired.Origin.String(),
 	}
 }
@@ -78,9 +78,9 @@ func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 // podRows returns the rows of a pod. The cases are tried in order, and the first case that applies
 // determines the rows.
 func (s *rowBuilder) podRows(p *runPod) []resultRow {
-	timedOut := s.verdict.Outcome == outcomeTimedOut
-	elapsed := formatDuration(s.now.Sub(s.began))
-	skipped := func(text string) []resultRow { return []resultRow{s.newRow(p, rowSkipped, text)} }
+	isTimedOut := s.verdict.Outcome == outcomeTimedOut
+	elapsed := formatDuration(s.now.Sub(s.startTime))
+	skippedRow := func(text string) []resultRow { return []resultRow{s.newRow(p, rowSkipped, text)} }
 	switch t := s.verdict.Failure; {
 	case t.Pod != nil && t.Pod.Desired == p.Desired:
 		return []resultRow{s.failureRow(p, t)}
@@ -90,28 +90,28 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 		return []resultRow{s.succeededRow(p)}
 	case p.isLongRunning() && !p.ReadyAt.IsZero():
 		r := s.newRow(p, rowOK, "")
-		r.Duration = p.ReadyAt.Sub(s.began)
+		r.Duration = p.ReadyAt.Sub(s.startTime)
 		r.Text = "ready in " + formatDuration(r.Duration) + restartText(p) + ", stopped"
 		r.LastLines = s.lastOutput(p)
 		return []resultRow{r}
 	case p.Report == nil:
-		return skipped("not started")
-	case timedOut && p.isLongRunning():
+		return skippedRow("not started")
+	case isTimedOut && p.isLongRunning():
 		return []resultRow{s.timedOutRow(p, elapsed)}
-	case timedOut && p.runningContainer() != "":
+	case isTimedOut && p.runningContainer() != "":
 		r := s.newRow(p, rowFailed, "still running after "+elapsed)
-		r.Duration = s.now.Sub(s.began)
+		r.Duration = s.now.Sub(s.startTime)
 		r.LastLines = s.lastLines(p, p.runningContainer())
 		r.Quote = quoteLastLine(r.LastLines)
 		return []resultRow{r}
-	case timedOut:
+	case isTimedOut:
 		return []resultRow{s.timedOutRow(p, elapsed)}
 	case p.isBlocked():
-		return skipped("not started" + waitText(p))
+		return skippedRow("not started" + waitText(p))
 	case p.isLongRunning():
-		return skipped("stopped before it was ready")
+		return skippedRow("stopped before it was ready")
 	}
-	return skipped("stopped before it ended")
+	return skippedRow("stopped before it ended")
 }
 
 // timedOutRow returns the row of a pod that was not ready or did not run when the timeout passed.
@@ -120,7 +120,7 @@ func (s *rowBuilder) timedOutRow(p *runPod, timeout string) resultRow {
 	for _, m := range p.containers() {
 		if n := m.crashCount(); n > 0 && m.kind != plan.KindSidecar {
 			r := s.containerRow(p, &m)
-			r.Duration = s.now.Sub(s.began)
+			r.Duration = s.now.Sub(s.startTime)
 			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", formatTimes(n), timeout, r.Text)
 			return r
 		}
@@ -130,7 +130,7 @@ func (s *rowBuilder) timedOutRow(p *runPod, timeout string) resultRow {
 		text = "not ready after " + timeout
 	}
 	r := s.newRow(p, rowFailed, text+waitText(p))
-	r.Duration = s.now.Sub(s.began)
+	r.Duration = s.now.Sub(s.startTime)
 	return r
 }
 
@@ -180,22 +180,22 @@ func restartText(p *runPod) string {
 // succeededRow returns the row of a pod that succeeded. Its duration is the time from the
 // first start to the last exit of a container.
 func (s *rowBuilder) succeededRow(p *runPod) resultRow {
-	var from, to time.Time
+	var firstStart, lastExit time.Time
 	attempt := uint32(0)
 	for _, m := range p.containers() {
 		if m.exit == nil || m.kind == plan.KindSidecar {
 			continue
 		}
-		if from.IsZero() || m.exit.StartedAt.Before(from) {
-			from = m.exit.StartedAt
+		if firstStart.IsZero() || m.exit.StartedAt.Before(firstStart) {
+			firstStart = m.exit.StartedAt
 		}
-		if m.exit.FinishedAt.After(to) {
-			to = m.exit.FinishedAt
+		if m.exit.FinishedAt.After(lastExit) {
+			lastExit = m.exit.FinishedAt
 		}
 		attempt = max(attempt, m.exit.Attempt)
 	}
 	r := s.newRow(p, rowOK, "")
-	r.Duration = max(to.Sub(from), 0)
+	r.Duration = max(lastExit.Sub(firstStart), 0)
 	r.Text = "exit 0 in " + formatDuration(r.Duration)
 	r.LastLines = s.lastOutput(p)
 	if attempt > 0 {
@@ -206,26 +206,26 @@ func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 
 // lastOutput returns the last lines that the containers of a pod have written.
 func (s *rowBuilder) lastOutput(p *runPod) []string {
-	var all []string
+	var lines []string
 	members := p.containers()
 	for _, m := range members {
 		for _, line := range s.lastLines(p, m.spec.Name) {
 			if len(members) > 1 {
 				line = m.spec.Name + " | " + line
 			}
-			all = append(all, line)
+			lines = append(lines, line)
 		}
 	}
-	return all
+	return lines
 }
 
 // failedRows returns a row for each container that failed. If the pod was evicted or exceeded its
 // deadline, or if no container failed, failedRows returns one row for the pod.
 func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 	var out []resultRow
-	if fin := p.Report.Finished; fin.Reason == plan.ReasonDeadlineExceeded || fin.Reason == plan.ReasonEvicted {
-		r := s.newRow(p, rowFailed, fin.Reason+": "+fin.Message)
-		r.Duration = max(fin.At.Sub(s.began), 0)
+	if finished := p.Report.Finished; finished.Reason == plan.ReasonDeadlineExceeded || finished.Reason == plan.ReasonEvicted {
+		r := s.newRow(p, rowFailed, finished.Reason+": "+finished.Message)
+		r.Duration = max(finished.At.Sub(s.startTime), 0)
 		return []resultRow{r}
 	}
 	for _, m := range p.failedContainers() {

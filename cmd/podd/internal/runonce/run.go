@@ -63,7 +63,7 @@ type runDriver struct {
 	changes               *changeQueue
 	out                   *outputCopier
 	stderr                *messageWriter
-	began                 time.Time
+	startTime             time.Time
 	completionPodsStarted bool
 	hasVerdict            bool
 	desiredCount          int // number of pods that were last passed to the runner
@@ -91,10 +91,10 @@ func displayNames(set *manifest.Set, order []types.NamespacedName) map[types.Nam
 	}
 	out := map[types.NamespacedName]string{}
 	for _, key := range order {
-		short := set.Pods[key].ManifestKey()
-		out[key] = short.Name
-		if times[short.Name] > 1 {
-			out[key] = short.String()
+		manifestKey := set.Pods[key].ManifestKey()
+		out[key] = manifestKey.Name
+		if times[manifestKey.Name] > 1 {
+			out[key] = manifestKey.String()
 		}
 	}
 	return out
@@ -113,7 +113,7 @@ func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 		defer close(copied)
 		r.out.run(copyCtx)
 	}()
-	r.began = time.Now()
+	r.startTime = time.Now()
 	v := r.runUntilVerdict(m)
 	e := &shutdown{runDriver: r, m: m, verdict: v, verdictAt: time.Now(), copied: copied}
 	return e.run(ctx)
@@ -121,7 +121,7 @@ func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 
 // runUntilVerdict starts pods until there is a verdict.
 func (r *runDriver) runUntilVerdict(m runner) verdict {
-	in := judgeInput{StartTime: r.began, Timeout: r.o.Timeout}
+	in := judgeInput{StartTime: r.startTime, Timeout: r.o.Timeout}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -193,18 +193,18 @@ func (r *runDriver) applyChanges(now time.Time) {
 // pullProgress returns a function that formats the progress of pulls. It returns nil if no image
 // is being pulled.
 func (r *runDriver) pullProgress() func(time.Time) string {
-	var all []progress.Pull
+	var pulls []progress.Pull
 	for i := range r.pods {
 		if report := r.pods[i].Report; report != nil {
 			for _, q := range report.Pulls {
-				all = append(all, progress.Pull(q))
+				pulls = append(pulls, progress.Pull(q))
 			}
 		}
 	}
-	if len(all) == 0 {
+	if len(pulls) == 0 {
 		return nil
 	}
-	return func(now time.Time) string { return withoutControlChars(progress.FormatPulls(all, now)) }
+	return func(now time.Time) string { return withoutControlChars(progress.FormatPulls(pulls, now)) }
 }
 
 // printNotices prints messages about a pod.

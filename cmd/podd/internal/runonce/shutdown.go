@@ -40,8 +40,8 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer e.calls.Wait()
 	defer cancel()
-	down := make(chan error, 1)
-	e.calls.Go(func() { down <- e.m.Down(ctx) })
+	downResult := make(chan error, 1)
+	e.calls.Go(func() { downResult <- e.m.Down(ctx) })
 	if e.verdict.Outcome == outcomeTimedOut {
 		e.forceStop(ctx)
 	}
@@ -53,16 +53,16 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 	limit := time.NewTimer(e.longestGracePeriod() + removeTimeout)
 	defer limit.Stop()
 	var result *runResult
-	var failed error
+	var runErr error
 	copied := e.copied
-	for result == nil || down != nil {
+	for result == nil || downResult != nil {
 		select {
 		case <-copied:
 			copied = nil
 			result = e.newRunResult(pods)
 			e.o.OnResult(result)
-		case failed = <-down:
-			down = nil
+		case runErr = <-downResult:
+			downResult = nil
 			for key := range e.out.pods {
 				e.out.finish(key)
 			}
@@ -75,13 +75,13 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 			e.forceStop(ctx)
 			limit.Reset(removeTimeout)
 		case <-e.m.Failed():
-			failed = errors.Join(e.m.Err(), errPodsRemain)
-			return e.finalResult(result, pods), failed
+			runErr = errors.Join(e.m.Err(), errPodsRemain)
+			return e.finalResult(result, pods), runErr
 		case <-limit.C:
 			return e.abandonPods(result, pods)
 		}
 	}
-	return result, failed
+	return result, runErr
 }
 
 // isStarted reports whether the pod at index i was passed to the runner.
@@ -116,28 +116,28 @@ func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 func (e *shutdown) newRunResult(pods []runPod) *runResult {
 	v := e.verdict
 	v.Why = withoutSuffix(v.Why, e.pods[0].Desired.NameSuffix)
-	s := rowBuilder{verdict: v, began: e.began, now: e.verdictAt, lastLines: e.out.lastLines}
-	r := newResult(v, s.rows(pods), len(pods), e.out.hasSeveralContainers, e.began, e.verdictAt)
+	s := rowBuilder{verdict: v, startTime: e.startTime, now: e.verdictAt, lastLines: e.out.lastLines}
+	r := newResult(v, s.rows(pods), len(pods), e.out.hasSeveralContainers, e.startTime, e.verdictAt)
 	return &r
 }
 
 // announceStop prints the reason why the run stops its pods. It prints nothing if no pod was
 // admitted and still runs.
 func (e *shutdown) announceStop() {
-	var running []string
+	var podNames []string
 	for i := range e.pods {
 		p := &e.pods[i]
 		isFailing := e.verdict.Failure.Pod != nil && e.verdict.Failure.Pod.Desired == p.Desired
 		if p.Report != nil && !p.hasFinished() && !p.isBlocked() && !isFailing {
-			running = append(running, p.Name)
+			podNames = append(podNames, p.Name)
 		}
 	}
-	if len(running) == 0 {
+	if len(podNames) == 0 {
 		return
 	}
-	names := strings.Join(running, ", ")
-	if len(running) > 5 {
-		names = printer.FormatCount(len(running), "pod")
+	names := strings.Join(podNames, ", ")
+	if len(podNames) > 5 {
+		names = printer.FormatCount(len(podNames), "pod")
 	}
 	switch v := &e.verdict; v.Outcome {
 	case outcomeInterrupted:

@@ -14,7 +14,7 @@ import (
 // newTestResultOf returns the result of a run of pods that began at start and ended at after(seconds).
 // lastLines contains the last lines of output by container name.
 func newTestResultOf(v verdict, seconds float64, lastLines map[string][]string, pods ...runPod) runResult {
-	s := rowBuilder{verdict: v, began: start, now: after(seconds), lastLines: func(_ *runPod, c string) []string { return lastLines[c] }}
+	s := rowBuilder{verdict: v, startTime: start, now: after(seconds), lastLines: func(_ *runPod, c string) []string { return lastLines[c] }}
 	several := len(pods) > 1 || slices.ContainsFunc(pods, func(p runPod) bool { return len(p.containers()) > 1 })
 	return newResult(v, s.rows(pods), len(pods), several, start, after(seconds))
 }

@@ -26,15 +26,15 @@ type lineSource struct {
 }
 
 // add adds a line. If endsLine is false, text is only a part of the line.
-func (t *tail) add(from lineSource, text []byte, endsLine bool) {
-	if !t.isOpen || t.source != from {
+func (t *tail) add(source lineSource, text []byte, endsLine bool) {
+	if !t.isOpen || t.source != source {
 		t.newestIndex = (t.newestIndex + 1) % tailLines
 		t.lines[t.newestIndex] = t.lines[t.newestIndex][:0]
 		t.count = min(t.count+1, tailLines)
 	}
 	newest := t.lines[t.newestIndex]
 	t.lines[t.newestIndex] = append(newest, text[:min(len(text), maxTailLineBytes-len(newest))]...)
-	t.isOpen, t.source = !endsLine, from
+	t.isOpen, t.source = !endsLine, source
 }
 
 // last returns the lines in the order of the output. It omits empty lines.
