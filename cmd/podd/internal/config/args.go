@@ -8,40 +8,40 @@ import (
 	"podd/manifest/wording"
 )
 
-// NormalizeArgs splits a command line into arguments for kong (rest) and flags that only the
-// kubelet or an earlier kubelet has (unserved). If neither kong nor a kubelet has one of the flags,
-// NormalizeArgs returns an error that suggests a similar name.
+// NormalizeArgs splits a command line into arguments for kong (kongArgs) and flags that only the
+// kubelet or an earlier kubelet has (unsupported). If neither kong nor a kubelet has one of the flags,
+// NormalizeArgs returns an error that suggests a flag with a similar name.
 //
-// A renamed flag is added to unserved under its former name, and treated like the flag with its
-// current name. In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2". "--flag
-// value" is replaced by "--flag=value", because a value may begin with a dash, as in the kubelet.
-// Arguments after "--" are not changed.
+// A renamed flag is added to unsupported under its former name, and treated like the flag with its
+// current name. In kongArgs, the names of long flags contain - instead of _. "-v=2" is replaced by
+// "-v2". "--flag value" is replaced by "--flag=value", because a value may begin with a dash, as in
+// the kubelet. Arguments after "--" are not changed.
 //
 // names contains the names of kong's flags. lookup reports whether kong has a flag (ok), and
 // whether that flag takes no value (noValue).
-func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), names []string) (rest []string, unserved []UnsupportedFlag, err error) {
+func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), names []string) (kongArgs []string, unsupported []UnsupportedFlag, err error) {
 	n := &normalizer{args: args, lookup: lookup, names: names}
 	var errs []error
 	for len(n.args) > 0 {
 		arg := n.next()
 		if arg == "--" {
-			n.rest = append(append(n.rest, arg), n.args...)
+			n.kongArgs = append(append(n.kongArgs, arg), n.args...)
 			break
 		}
 		if err := n.normalize(arg); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return n.rest, n.unserved, errors.Join(errs...)
+	return n.kongArgs, n.unsupported, errors.Join(errs...)
 }
 
 // A normalizer is the state of NormalizeArgs.
 type normalizer struct {
-	args     []string // remaining arguments
-	lookup   func(name string) (noValue, ok bool)
-	names    []string
-	rest     []string
-	unserved []UnsupportedFlag
+	args        []string // remaining arguments
+	lookup      func(name string) (noValue, ok bool)
+	names       []string
+	kongArgs    []string
+	unsupported []UnsupportedFlag
 }
 
 // next removes the first of the remaining arguments and returns it.
@@ -51,18 +51,18 @@ func (n *normalizer) next() string {
 	return arg
 }
 
-// normalize adds an argument to n.rest or n.unserved. If arg is a flag without its value, normalize
+// normalize adds an argument to n.kongArgs or n.unsupported. If arg is a flag without its value, normalize
 // also removes the value from n.args.
 func (n *normalizer) normalize(arg string) error {
-	written, value, hasValue, isFlag := splitFlag(arg)
+	writtenName, value, hasValue, isFlag := splitFlag(arg)
 	if !isFlag {
-		n.rest = append(n.rest, fixShortFlag(arg))
+		n.kongArgs = append(n.kongArgs, fixShortFlag(arg))
 		return nil
 	}
-	name := written
-	if current := renamedFlags[written]; current != "" {
-		n.unserved = addUnsupported(n.unserved, UnsupportedFlag{Name: written})
-		name = current
+	name := writtenName
+	if currentName := renamedFlags[writtenName]; currentName != "" {
+		n.unsupported = addUnsupported(n.unsupported, UnsupportedFlag{Name: writtenName})
+		name = currentName
 	}
 	kubeletFlag, isKubeletFlag := findKubeletFlag(name)
 	noValue, isServed := n.lookup(name)
@@ -74,12 +74,12 @@ func (n *normalizer) normalize(arg string) error {
 	}
 	if !hasValue && !noValue {
 		if len(n.args) == 0 {
-			return fmt.Errorf("--%s: a value is missing", written)
+			return fmt.Errorf("--%s: a value is missing", writtenName)
 		}
 		value, hasValue = n.next(), true
 	}
 	if isServed {
-		n.rest = append(n.rest, formatFlag(name, value, hasValue))
+		n.kongArgs = append(n.kongArgs, formatFlag(name, value, hasValue))
 		return nil
 	}
 	if !hasValue {
@@ -89,7 +89,7 @@ func (n *normalizer) normalize(arg string) error {
 	if err != nil {
 		return err
 	}
-	n.unserved = addUnsupported(n.unserved, flag)
+	n.unsupported = addUnsupported(n.unsupported, flag)
 	return nil
 }
 
@@ -125,11 +125,11 @@ func formatFlag(name, value string, hasValue bool) string {
 // newUnknownFlagError returns an error that suggests the flag with the most similar name. It suggests
 // no former flags of the kubelet. names contains the names of kong's flags.
 func newUnknownFlagError(name string, names []string) error {
-	all := append([]string(nil), names...)
+	flagNames := append([]string(nil), names...)
 	for _, f := range kubeletFlags {
-		all = append(all, f.name)
+		flagNames = append(flagNames, f.name)
 	}
-	if near := wording.FindClosest(name, all); near != "" {
+	if near := wording.FindClosest(name, flagNames); near != "" {
 		return fmt.Errorf("unknown flag --%s; did you mean --%s?", name, near)
 	}
 	return fmt.Errorf("unknown flag --%s", name)

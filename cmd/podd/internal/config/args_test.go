@@ -9,35 +9,35 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// TestNormalizeArgs checks the arguments that NormalizeArgs leaves for kong (rest), the names of the
-// flags that kong does not have (unserved), and the errors.
+// TestNormalizeArgs checks the arguments that NormalizeArgs leaves for kong (kongArgs), the names of the
+// flags that kong does not have (unsupported), and the errors.
 func TestNormalizeArgs(t *testing.T) {
 	noValue := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false, "allowed-unsafe-sysctls": false}
 	tests := []struct {
-		args     string
-		rest     string
-		unserved string
-		err      string
+		args        string
+		kongArgs    string
+		unsupported string
+		err         string
 	}{
-		{args: "--max_pods 3 --strict", rest: "--max-pods=3 --strict"},
-		{args: "--strict=false", rest: "--strict=false"},
-		{args: "--strict file.yaml", rest: "--strict file.yaml"},
-		{args: "--pod-max-pids -1 -", rest: "--pod-max-pids=-1 -"},
-		{args: "-v 3 -e A=--x", rest: "-v 3 -e A=--x"},
-		{args: "-v=3 -e=A=b -v= -=x", rest: "-v3 -eA=b -v= -=x"},
-		{args: "--strict -- --max_pods --nonsense", rest: "--strict -- --max_pods --nonsense"},
-		{args: "--event_qps=3 --vmodule /pki=4 x", rest: "x", unserved: "event-qps vmodule"},
+		{args: "--max_pods 3 --strict", kongArgs: "--max-pods=3 --strict"},
+		{args: "--strict=false", kongArgs: "--strict=false"},
+		{args: "--strict file.yaml", kongArgs: "--strict file.yaml"},
+		{args: "--pod-max-pids -1 -", kongArgs: "--pod-max-pids=-1 -"},
+		{args: "-v 3 -e A=--x", kongArgs: "-v 3 -e A=--x"},
+		{args: "-v=3 -e=A=b -v= -=x", kongArgs: "-v3 -eA=b -v= -=x"},
+		{args: "--strict -- --max_pods --nonsense", kongArgs: "--strict -- --max_pods --nonsense"},
+		{args: "--event_qps=3 --vmodule /pki=4 x", kongArgs: "x", unsupported: "event-qps vmodule"},
 		{args: "--vmodule=manager", err: "--vmodule: must have the form PATTERN=VERBOSITY[,PATTERN=VERBOSITY]"},
-		{args: "--contention-profiling --max-pods=1", rest: "--max-pods=1", unserved: "contention-profiling"},
-		{args: "--feature-gates=A=true --feature-gates B=false", unserved: "feature-gates"},
-		{args: "--oom-score-adj -999", unserved: "oom-score-adj"},
+		{args: "--contention-profiling --max-pods=1", kongArgs: "--max-pods=1", unsupported: "contention-profiling"},
+		{args: "--feature-gates=A=true --feature-gates B=false", unsupported: "feature-gates"},
+		{args: "--oom-score-adj -999", unsupported: "oom-score-adj"},
 		{args: "--max-pod 3", err: "unknown flag --max-pod; did you mean --max-pods?"},
 		{args: "--eviction-hart=x", err: "unknown flag --eviction-hart; did you mean --eviction-hard?"},
-		{args: "--network-plugin cni --logtostderr x", rest: "x", unserved: "network-plugin logtostderr"},
-		{args: "--enable_cri=false --docker_root=/a --docker_root=/b", unserved: "enable-cri docker-root"},
-		{args: "--experimental_allowed_unsafe_sysctls a --max-pods=1", rest: "--allowed-unsafe-sysctls=a --max-pods=1", unserved: "experimental-allowed-unsafe-sysctls"},
-		{args: "--experimental-kernel-memcg-notification x", rest: "x", unserved: "experimental-kernel-memcg-notification kernel-memcg-notification"},
-		{args: "--container-runtime remote", unserved: "container-runtime"},
+		{args: "--network-plugin cni --logtostderr x", kongArgs: "x", unsupported: "network-plugin logtostderr"},
+		{args: "--enable_cri=false --docker_root=/a --docker_root=/b", unsupported: "enable-cri docker-root"},
+		{args: "--experimental_allowed_unsafe_sysctls a --max-pods=1", kongArgs: "--allowed-unsafe-sysctls=a --max-pods=1", unsupported: "experimental-allowed-unsafe-sysctls"},
+		{args: "--experimental-kernel-memcg-notification x", kongArgs: "x", unsupported: "experimental-kernel-memcg-notification kernel-memcg-notification"},
+		{args: "--container-runtime remote", unsupported: "container-runtime"},
 		{args: "--container-runtime=docker", err: "--container-runtime: must be remote, because podd contains no container runtime; install containerd, CRI-O or, for Docker Engine, cri-dockerd, and set --container-runtime-endpoint"},
 		{args: "--network-plugins=cni", err: "unknown flag --network-plugins"},
 		{args: "--experimental-bootstrap-kubeconfig=x", err: "unknown flag --bootstrap-kubeconfig"},
@@ -53,12 +53,12 @@ func TestNormalizeArgs(t *testing.T) {
 		{args: "--cpu-cfs-quota-period=soon", err: "--cpu-cfs-quota-period: is not a duration; write something like 10s, 5m or 1h30m"},
 	}
 	for _, tt := range tests {
-		rest, unserved, err := NormalizeArgs(strings.Fields(tt.args), func(name string) (bool, bool) {
+		kongArgs, unsupported, err := NormalizeArgs(strings.Fields(tt.args), func(name string) (bool, bool) {
 			b, ok := noValue[name]
 			return b, ok
 		}, []string{"strict", "max-pods", "pod-max-pids"})
 		var names []string
-		for _, k := range unserved {
+		for _, k := range unsupported {
 			names = append(names, k.Name)
 		}
 		text := ""
@@ -71,11 +71,11 @@ func TestNormalizeArgs(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if got := strings.Join(rest, " "); got != tt.rest {
-			t.Errorf("NormalizeArgs(%q): got rest %q, want %q", tt.args, got, tt.rest)
+		if got := strings.Join(kongArgs, " "); got != tt.kongArgs {
+			t.Errorf("NormalizeArgs(%q): got kongArgs %q, want %q", tt.args, got, tt.kongArgs)
 		}
-		if got := strings.Join(names, " "); got != tt.unserved {
-			t.Errorf("NormalizeArgs(%q): got unserved flags %q, want %q", tt.args, got, tt.unserved)
+		if got := strings.Join(names, " "); got != tt.unsupported {
+			t.Errorf("NormalizeArgs(%q): got unsupported flags %q, want %q", tt.args, got, tt.unsupported)
 		}
 	}
 }
@@ -188,16 +188,16 @@ func FuzzNormalizeArgs(f *testing.F) {
 	f.Add("--max_pods 3 --event-qps=1 -- x")
 	f.Add("--feature-gates A=true --feature-gates=B=false --eviction-hard a<b,c<d")
 	f.Fuzz(func(t *testing.T, line string) {
-		rest, unserved, err := tryArgs(strings.Fields(line)...)
+		kongArgs, unsupported, err := tryArgs(strings.Fields(line)...)
 		if err != nil {
 			return
 		}
-		flags := Flags{Unsupported: unserved}
+		flags := Flags{Unsupported: unsupported}
 		m := newMergedTree()
 		l, _ := flags.checkedLayer()
 		m.apply(l)
 		if _, err := m.decode(); err != nil {
-			t.Errorf("NormalizeArgs(%q) returned rest %q, unserved flags %v; decoding these flags: %v", line, rest, unserved, err)
+			t.Errorf("NormalizeArgs(%q) returned kongArgs %q, unsupported flags %v; decoding these flags: %v", line, kongArgs, unsupported, err)
 		}
 	})
 }

@@ -106,8 +106,8 @@ func (c *checker) checkUnsupported() {
 	}
 }
 
-// checkSwap rejects the swap behavior LimitedSwap if the kernel cannot limit swap. In this case,
-// pods of a kubelet use no swap, but the kubelet reports no error.
+// checkSwap rejects the swap behavior LimitedSwap if the kernel cannot limit swap. A kubelet on such
+// a host reports no error, but its pods use no swap.
 //
 // If swap is enabled on the host, checkSwap rejects "failSwapOn: true". The default of failSwapOn
 // is true in the kubelet, and false in podd, because pods use no swap by default.

@@ -121,19 +121,19 @@ func (r *resolver) warnClusterFlags() {
 }
 
 // parseTaints returns the taints of --register-with-taints, or nil if there are none.
-func (r *resolver) parseTaints() (all []v1.Taint) {
+func (r *resolver) parseTaints() (taints []v1.Taint) {
 	for _, text := range r.flags.RegisterWithTaints {
 		t, err := parseTaint(strings.TrimSpace(text))
 		if err == nil {
-			err = checkTaint(t, all)
+			err = checkTaint(t, taints)
 		}
 		if err != nil {
 			r.addProblem(manifest.Error, "--register-with-taints", "%q: %v", text, err)
 			continue
 		}
-		all = append(all, t)
+		taints = append(taints, t)
 	}
-	return all
+	return taints
 }
 
 // parseTaint parses KEY[=VALUE]:EFFECT.
@@ -164,9 +164,9 @@ func checkTaint(t v1.Taint, earlier []v1.Taint) error {
 
 // checkTaints checks the taints of the configuration files.
 func (c *checker) checkTaints() {
-	all := c.kubelet.RegisterWithTaints
-	for i, t := range all {
-		if err := checkTaint(t, all[:i]); err != nil {
+	taints := c.kubelet.RegisterWithTaints
+	for i, t := range taints {
+		if err := checkTaint(t, taints[:i]); err != nil {
 			c.errorf(joinIndex("registerWithTaints", i), "%v", err)
 		}
 	}

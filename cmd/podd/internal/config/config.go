@@ -327,11 +327,13 @@ type Logging struct {
 type KernelParameterPolicy int
 
 const (
-	// KeepKernelParameters neither checks nor changes them.
+	// KeepKernelParameters neither checks nor changes kernel parameters.
 	KeepKernelParameters KernelParameterPolicy = iota
-	// SetKernelParameters changes those that differ (protectKernelDefaults is false).
+	// SetKernelParameters changes the kernel parameters that differ from the values that the kubelet
+	// requires (protectKernelDefaults is false).
 	SetKernelParameters
-	// CheckKernelParameters makes podd exit if one differs (protectKernelDefaults is true).
+	// CheckKernelParameters makes podd exit if a kernel parameter differs (protectKernelDefaults is
+	// true).
 	CheckKernelParameters
 )
 

@@ -108,30 +108,30 @@ func (c *providerChecker) checkTokenAttributes(fieldPath string, p *credential.C
 	default:
 		c.errorf(joinField(fieldPath, "cacheType"), "unknown value %q; must be Token or ServiceAccount", t.CacheType)
 	}
-	const required, optional = "requiredServiceAccountAnnotationKeys", "optionalServiceAccountAnnotationKeys"
+	const requiredKeysField, optionalKeysField = "requiredServiceAccountAnnotationKeys", "optionalServiceAccountAnnotationKeys"
 	switch {
 	case t.RequireServiceAccount == nil:
 		c.errorf(joinField(fieldPath, "requireServiceAccount"), "required")
 	case *t.RequireServiceAccount && !c.hasCluster:
 		c.errorf(joinField(fieldPath, "requireServiceAccount"), "true needs --kubeconfig, because an API server issues the tokens of service accounts; set it to false, or remove tokenAttributes")
 	case !*t.RequireServiceAccount && len(t.RequiredServiceAccountAnnotationKeys) > 0:
-		c.errorf(joinField(fieldPath, required), "needs requireServiceAccount: true")
+		c.errorf(joinField(fieldPath, requiredKeysField), "needs requireServiceAccount: true")
 	}
-	seen := map[string]bool{}
-	c.checkAnnotationKeys(joinField(fieldPath, required), t.RequiredServiceAccountAnnotationKeys, seen)
-	c.checkAnnotationKeys(joinField(fieldPath, optional), t.OptionalServiceAccountAnnotationKeys, seen)
+	usedKeys := map[string]bool{}
+	c.checkAnnotationKeys(joinField(fieldPath, requiredKeysField), t.RequiredServiceAccountAnnotationKeys, usedKeys)
+	c.checkAnnotationKeys(joinField(fieldPath, optionalKeysField), t.OptionalServiceAccountAnnotationKeys, usedKeys)
 }
 
-// checkAnnotationKeys checks that keys are valid and unique. seen contains the keys of both lists.
-func (c *providerChecker) checkAnnotationKeys(fieldPath string, keys []string, seen map[string]bool) {
+// checkAnnotationKeys checks that keys are valid and unique. usedKeys contains the keys of both lists.
+func (c *providerChecker) checkAnnotationKeys(fieldPath string, keys []string, usedKeys map[string]bool) {
 	for i, key := range keys {
 		for _, message := range validation.IsQualifiedName(strings.ToLower(key)) {
 			c.errorf(joinIndex(fieldPath, i), "%q is not a key of an annotation: %s", key, message)
 		}
-		if seen[key] {
+		if usedKeys[key] {
 			c.errorf(joinIndex(fieldPath, i), "duplicate key %s; a key may be only once in both lists", key)
 		}
-		seen[key] = true
+		usedKeys[key] = true
 	}
 }
 

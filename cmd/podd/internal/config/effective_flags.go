@@ -22,44 +22,44 @@ func effectiveFlags(f *Flags, k *kubelet.KubeletConfiguration, c *Config) map[st
 	fields := map[string]reflect.Value{}
 	v := reflect.ValueOf(k).Elem()
 	visitFields(v, v, "", func(path string, value, _ reflect.Value) { fields[path] = value })
-	all := map[string]string{}
+	flags := map[string]string{}
 	for _, flag := range kubeletFlags {
 		if value, ok := fields[flag.field]; ok {
-			all[flag.name] = formatFlagValue(value, flag.format)
+			flags[flag.name] = formatFlagValue(value, flag.format)
 		}
 	}
 	for field, value := range f.settings() {
 		if effective, ok := fields[field.Tag.Get("field")]; ok {
 			value = effective
 		}
-		all[flagName(field)] = formatFlagValue(value, textFormat)
+		flags[flagName(field)] = formatFlagValue(value, textFormat)
 	}
-	c.setEffectiveFlags(all)
-	return all
+	c.setEffectiveFlags(flags)
+	return flags
 }
 
 // setEffectiveFlags sets the values of the flags that set no field of KubeletConfiguration directly and
 // have defaults. It masks secret values.
-func (c *Config) setEffectiveFlags(all map[string]string) {
-	all["root-dir"], all["run-dir"] = c.RootDir, c.RunDir
-	all["pod-manifest-path"] = strings.Join(c.ManifestPaths, ",")
-	all["adopt"] = strconv.FormatBool(c.Adopt)
-	all["minimum-container-ttl-duration"] = c.MinDeadContainerAge.String()
-	all["maximum-dead-containers-per-container"] = strconv.Itoa(c.MaxDeadPerContainer)
-	all["maximum-dead-containers"] = strconv.Itoa(c.MaxDeadContainers)
+func (c *Config) setEffectiveFlags(flags map[string]string) {
+	flags["root-dir"], flags["run-dir"] = c.RootDir, c.RunDir
+	flags["pod-manifest-path"] = strings.Join(c.ManifestPaths, ",")
+	flags["adopt"] = strconv.FormatBool(c.Adopt)
+	flags["minimum-container-ttl-duration"] = c.MinDeadContainerAge.String()
+	flags["maximum-dead-containers-per-container"] = strconv.Itoa(c.MaxDeadPerContainer)
+	flags["maximum-dead-containers"] = strconv.Itoa(c.MaxDeadContainers)
 	if c.Cluster.Kubeconfig != "" {
-		all["cert-dir"] = c.Cluster.CertDir
+		flags["cert-dir"] = c.Cluster.CertDir
 		var taints []string
 		for _, t := range c.Cluster.Taints {
 			taints = append(taints, t.ToString())
 		}
-		all["register-with-taints"] = strings.Join(taints, ",")
+		flags["register-with-taints"] = strings.Join(taints, ",")
 	}
 	if len(c.URLHeader) > 0 {
-		all["manifest-url-header"] = maskedValue
+		flags["manifest-url-header"] = maskedValue
 	}
 	if len(c.ManifestURLs) > 0 { // the URLs may contain passwords
-		all["manifest-url"] = maskedValue
+		flags["manifest-url"] = maskedValue
 	}
 }
 

@@ -30,11 +30,12 @@ type reservedEnforcement struct {
 	resourcesField   string
 	cgroupField      string
 	compressibleOnly bool
-	other            string // a value that limits the same cgroup in another way
+	conflict         string // a value that limits the same cgroup in another way
 	get              func(*kubelet.KubeletConfiguration) (resources map[string]string, cgroup string)
 }
 
-// reservedEnforcements contains all of these values, in the order in which the kubelet applies them.
+// reservedEnforcements contains the values of enforceNodeAllocatable that limit the cgroup of reserved
+// resources, in the order in which the kubelet applies them.
 var reservedEnforcements = []reservedEnforcement{
 	{"system-reserved", "systemReserved", "systemReservedCgroup", false, "system-reserved-compressible", systemReserved},
 	{"kube-reserved", "kubeReserved", "kubeReservedCgroup", false, "kube-reserved-compressible", kubeReserved},
@@ -76,8 +77,8 @@ func (c *checker) checkEnforceAllocatable() {
 // it.
 func (c *checker) checkReservedEnforcement(at string, e reservedEnforcement, earlier []string) {
 	resources, cgroup := e.get(c.kubelet)
-	if slices.Contains(earlier, e.other) {
-		c.errorf(at, "%s conflicts with %s; remove one of them", e.value, e.other)
+	if slices.Contains(earlier, e.conflict) {
+		c.errorf(at, "%s conflicts with %s; remove one of them", e.value, e.conflict)
 	}
 	if cgroup == "" {
 		c.errorf(at, "%s needs %s, the cgroup to limit", e.value, e.cgroupField)
@@ -94,35 +95,35 @@ func (c *checker) checkReservedCgroups() {
 	for _, e := range reservedEnforcements {
 		_, cgroup := e.get(c.kubelet)
 		switch {
-		case cgroup == "", e.compressibleOnly: // each cgroup has another row without compressibleOnly
+		case cgroup == "", e.compressibleOnly: // the row of this cgroup without compressibleOnly checks the name
 		case hasDotDot(cgroup):
 			c.errorf(e.cgroupField, "%q must not contain \"..\"", cgroup)
 		case path.Join("/", cgroup) == "/":
 			c.errorf(e.cgroupField, "%q is the root cgroup, which cannot be limited; set the cgroup of the processes for which resources are reserved", cgroup)
-		case !slices.Contains(list, e.value) && !slices.Contains(list, e.other):
-			c.warn(e.cgroupField, "no effect, because enforceNodeAllocatable contains neither "+e.value+" nor "+e.other)
+		case !slices.Contains(list, e.value) && !slices.Contains(list, e.conflict):
+			c.warn(e.cgroupField, "no effect, because enforceNodeAllocatable contains neither "+e.value+" nor "+e.conflict)
 		}
 	}
 }
 
-// enforcesReserved reports whether the resources of all pods together are limited to those that are
-// not reserved.
+// enforcesReserved reports whether all pods together are limited to the resources that are not
+// reserved.
 func enforcesReserved(k *kubelet.KubeletConfiguration) bool {
 	return k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, enforcePods)
 }
 
 // reservedCgroups returns the cgroups that are limited to reserved resources.
 // checkEnforceAllocatable must have found no error in k.
-func reservedCgroups(k *kubelet.KubeletConfiguration) (all []ReservedCgroup) {
+func reservedCgroups(k *kubelet.KubeletConfiguration) (cgroups []ReservedCgroup) {
 	for _, e := range reservedEnforcements {
 		if !slices.Contains(k.EnforceNodeAllocatable, e.value) {
 			continue
 		}
 		resources, cgroup := e.get(k)
-		all = append(all, ReservedCgroup{
+		cgroups = append(cgroups, ReservedCgroup{
 			Enforcement: e.value, Path: cgroup, Resources: parseReserved(resources),
 			CompressibleOnly: e.compressibleOnly, ProtectsMemory: isGateEnabled(k, gateMemoryQoS),
 		})
 	}
-	return all
+	return cgroups
 }

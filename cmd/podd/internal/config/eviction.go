@@ -36,22 +36,22 @@ func (l *layer) addDefaultEvictionHard() {
 	if l.tree["evictionHard"] != nil {
 		return
 	}
-	all := map[string]any{}
+	thresholds := map[string]any{}
 	for signal, text := range defaultEvictionHard {
-		all[signal] = text
+		thresholds[signal] = text
 	}
-	l.tree["evictionHard"] = all
+	l.tree["evictionHard"] = thresholds
 }
 
 // effectiveEvictionHard returns the effective hard threshold of each signal. If the user sets a
 // threshold, the defaults of the other signals apply only if mergeDefaultEvictionSettings is true.
 func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
-	all := map[string]string{}
+	thresholds := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {
-		maps.Copy(all, defaultEvictionHard)
+		maps.Copy(thresholds, defaultEvictionHard)
 	}
-	maps.Copy(all, k.EvictionHard)
-	return all
+	maps.Copy(thresholds, k.EvictionHard)
+	return thresholds
 }
 
 // newEvictionPolicy returns the eviction policy of k. checkEviction must have found no error in k.
@@ -76,8 +76,8 @@ func newEvictionPolicy(k *kubelet.KubeletConfiguration) pressure.Policy {
 	}
 	add(effectiveEvictionHard(k), nil)
 	if limit := p.Hard(pressure.MemoryAvailable); enforcesReserved(k) && limit != (pressure.Limit{}) {
-		// As in the kubelet, the pods are also short of memory if the cgroup of all pods is, even if
-		// the host is not.
+		// As in the kubelet, the threshold also applies to the cgroup of all pods, because this
+		// cgroup may reach its limit while the host has enough memory.
 		t := p.Thresholds[0]
 		t.Signal = pressure.AllocatableMemoryAvailable
 		p.Thresholds = append(p.Thresholds, t)
@@ -116,8 +116,8 @@ func (c *checker) checkEviction() {
 	})
 }
 
-// checkSignals reports the unknown signals in a field, and the errors and warnings that check returns
-// for the values of the others. The warning "" means none.
+// checkSignals reports the unknown signals in a field. For the value of each known signal it reports
+// the error and the warning that check returns. The warning "" means none.
 func (c *checker) checkSignals(field string, values map[string]string, check func(signal, text string) (warning string, err error)) {
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
 		report := func(severity manifest.Severity, message string) {
@@ -145,8 +145,8 @@ func checkThreshold(signal, text string) (warning string, err error) {
 	return ignoredWarning(signal), nil
 }
 
-// ignoredWarning returns the warning for a value of signal without effect; "" if such values have an
-// effect.
+// ignoredWarning returns the warning that a threshold of signal has no effect. It returns "" if
+// thresholds of signal have an effect.
 func ignoredWarning(signal string) string {
 	if reason := ignoredSignals[pressure.Signal(signal)]; reason != "" {
 		return "ignored, " + reason
@@ -156,14 +156,14 @@ func ignoredWarning(signal string) string {
 
 // settableSignals returns the signals with thresholds that have an effect, sorted.
 func settableSignals() []string {
-	var all []string
+	var signals []string
 	for _, s := range pressure.Signals {
 		if ignoredSignals[s] == "" {
-			all = append(all, string(s))
+			signals = append(signals, string(s))
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(signals)
+	return signals
 }
 
 // parseThreshold parses an amount such as 100Mi or a percentage such as 5%. 0% and 100% disable

@@ -23,8 +23,8 @@ func joinIndex(at string, i int) string { return fmt.Sprintf("%s[%d]", at, i) }
 
 // isWithin reports whether path is parent or the path of a field below parent.
 func isWithin(path, parent string) bool {
-	rest, ok := strings.CutPrefix(path, parent)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	suffix, ok := strings.CutPrefix(path, parent)
+	return ok && (suffix == "" || suffix[0] == '.' || suffix[0] == '[')
 }
 
 // formatPosition returns "file:line", or only the file if the line is unknown.

@@ -80,9 +80,9 @@ func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 		files = append(files, f.Config)
 	}
 	if f.ConfigDir != "" {
-		more, err := findDropIns(f.ConfigDir)
+		dropIns, err := findDropIns(f.ConfigDir)
 		errs = append(errs, err)
-		files = append(files, more...)
+		files = append(files, dropIns...)
 	}
 	var layers []*layer
 	var problems []manifest.Problem

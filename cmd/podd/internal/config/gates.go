@@ -14,8 +14,8 @@ import (
 )
 
 // featureGates contains a line for each of the kubelet's feature gates: the name, the default, and
-// "locked" if the kubelet rejects all other values. The program testdata/controlplane/settings records
-// it. The kubelet does not start if another name is set.
+// "locked" if the kubelet rejects all other values. The program testdata/controlplane/settings writes
+// this file. The kubelet does not start if its configuration contains any other feature gate.
 //
 //go:embed feature_gates.txt
 var featureGates string
@@ -31,16 +31,16 @@ var formerGates string
 var gateNames, lockedGates = parseFeatureGates(featureGates)
 
 // parseFeatureGates parses lines with the format of featureGates.
-func parseFeatureGates(text string) (names []string, locked map[string]bool) {
-	locked = map[string]bool{}
+func parseFeatureGates(text string) (names []string, lockedValues map[string]bool) {
+	lockedValues = map[string]bool{}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		names = append(names, fields[0])
 		if len(fields) == 3 {
-			locked[fields[0]] = fields[1] == "true"
+			lockedValues[fields[0]] = fields[1] == "true"
 		}
 	}
-	return names, locked
+	return names, lockedValues
 }
 
 // isAlwaysEnabled is the set of feature gates whose features podd supports and cannot disable. podd

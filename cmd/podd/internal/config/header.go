@@ -45,8 +45,8 @@ func parseHeader(h Header, text string) error {
 		case name == "":
 			return fmt.Errorf(`no header name before the first ":"; write it as "Name:value"`)
 		default:
-			last := len(h[name]) - 1
-			h[name][last] += "," + piece
+			lastIndex := len(h[name]) - 1
+			h[name][lastIndex] += "," + piece
 		}
 	}
 	return nil

@@ -66,8 +66,8 @@ func canLimitSwap(cgroups, self string) bool {
 		return false
 	}
 	for line := range strings.Lines(string(text)) {
-		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return fileExists(filepath.Join(cgroups, own, "memory.swap.max"))
+		if ownCgroup, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return fileExists(filepath.Join(cgroups, ownCgroup, "memory.swap.max"))
 		}
 	}
 	return false

@@ -154,22 +154,22 @@ func (n *ignoredNames) recordGates(gates map[string]bool, m *mergedTree) {
 
 // warnings returns one warning for each reason.
 func (n *ignoredNames) warnings() []manifest.Problem {
-	all := newIgnoredWarning(n.unsupported, "ignored, because podd does not support it yet")
+	warnings := newIgnoredWarning(n.unsupported, "ignored, because podd does not support it yet")
 	for i, names := range n.groups {
-		all = append(all, newIgnoredWarning(names, "ignored, because "+ignoredSettings[i].reason)...)
+		warnings = append(warnings, newIgnoredWarning(names, "ignored, because "+ignoredSettings[i].reason)...)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(n.gates)) {
-		all = append(all, newIgnoredWarning(n.gates[reason], "ignored, because "+reason)...)
+		warnings = append(warnings, newIgnoredWarning(n.gates[reason], "ignored, because "+reason)...)
 	}
-	all = append(all, newIgnoredWarning(n.runOnce, "ignored with --runonce")...)
-	return append(all, newIgnoredWarning(n.needCluster, "ignored without --kubeconfig")...)
+	warnings = append(warnings, newIgnoredWarning(n.runOnce, "ignored with --runonce")...)
+	return append(warnings, newIgnoredWarning(n.needCluster, "ignored without --kubeconfig")...)
 }
 
 // warnIgnoredSettings returns the warnings for settings that have no effect, and the warnings of
 // warnFormerFlags. All fields and flags with the same reason are in one warning. A value that equals
 // the default is ignored, too, and therefore causes the same warning. userConfig is the merged
 // configuration without defaults, and inCluster reports whether podd runs as a node of a cluster.
-func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
+func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unsupportedFlags []UnsupportedFlag, inCluster bool) []manifest.Problem {
 	names := &ignoredNames{groups: make([][]string, len(ignoredSettings)), gates: map[string][]string{}}
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(userConfig).Elem(), "", func(path string, v, _ reflect.Value) {
 		isServed := supportedFields[path] && !(userConfig.RunOnce && daemonFields[path])
@@ -189,12 +189,12 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 		}
 		names.record(path, o)
 	})
-	for _, flag := range unserved {
+	for _, flag := range unsupportedFlags {
 		if flag.field == "" && !flag.isEmpty && !flag.isFormer() && rejectedFlags[flag.Name] == "" {
 			names.record("", origin{flag: "--" + flag.Name})
 		}
 	}
-	return append(warnFormerFlags(unserved, inCluster), names.warnings()...)
+	return append(warnFormerFlags(unsupportedFlags, inCluster), names.warnings()...)
 }
 
 // addName adds a field or flag to names, with its position, unless names contains it.
@@ -224,12 +224,12 @@ func newIgnoredWarning(names []string, reason string) []manifest.Problem {
 func visitFields(v, def reflect.Value, fieldPath string, visit func(path string, v, def reflect.Value)) {
 	for f := range eachField(v.Type()) {
 		path := joinField(fieldPath, f.name)
-		value, other := v.FieldByIndex(f.index), def.FieldByIndex(f.index)
+		value, defaultValue := v.FieldByIndex(f.index), def.FieldByIndex(f.index)
 		if f.typ.Kind() == reflect.Struct && hasFields(f.typ) {
-			visitFields(value, other, path, visit)
+			visitFields(value, defaultValue, path, visit)
 			continue
 		}
-		visit(path, value, other)
+		visit(path, value, defaultValue)
 	}
 }
 

@@ -118,12 +118,12 @@ func (r *resolver) resolveReviews(a *KubeletAPI) {
 	if r.flags.Kubeconfig == "" {
 		return
 	}
-	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
-	if webhook && a.PolicyFile != "" {
+	usesWebhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
+	if usesWebhook && a.PolicyFile != "" {
 		r.addProblem(manifest.Error, "--authorization-policy-file", "cannot be used together with authorization mode Webhook; remove one of them")
 	}
 	a.EnableTokenReview = derefOr(k.Authentication.Webhook.Enabled, d.Authentication.Webhook.Enabled)
-	a.EnableAccessReview = webhook || k.Authorization.Mode == "" && a.PolicyFile == ""
+	a.EnableAccessReview = usesWebhook || k.Authorization.Mode == "" && a.PolicyFile == ""
 	a.TokenTTL = durationOr(k.Authentication.Webhook.CacheTTL, d.Authentication.Webhook.CacheTTL)
 	a.AllowedTTL = durationOr(k.Authorization.Webhook.CacheAuthorizedTTL, d.Authorization.Webhook.CacheAuthorizedTTL)
 	a.DeniedTTL = durationOr(k.Authorization.Webhook.CacheUnauthorizedTTL, d.Authorization.Webhook.CacheUnauthorizedTTL)
@@ -133,8 +133,8 @@ func (r *resolver) resolveReviews(a *KubeletAPI) {
 // no effect or are dangerous.
 func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	k := r.kubelet
-	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
-	if token := k.Authentication.Webhook.Enabled; r.flags.Kubeconfig == "" && (webhook || token != nil && *token) {
+	usesWebhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
+	if token := k.Authentication.Webhook.Enabled; r.flags.Kubeconfig == "" && (usesWebhook || token != nil && *token) {
 		r.addProblem(manifest.Warning, "", "webhook authentication and authorization have no effect without --kubeconfig: only root and clients that --authorization-policy-file authorizes can use the kubelet API")
 	}
 	if a.Address != "" && a.AllowAnonymous && a.AlwaysAllow {

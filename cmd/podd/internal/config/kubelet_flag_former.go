@@ -177,12 +177,12 @@ func (f UnsupportedFlag) isFormer() bool {
 // isUnschedulable reports whether f is --register-schedulable=false.
 func (f UnsupportedFlag) isUnschedulable() bool { return f.Name == registerSchedulable && f.isEmpty }
 
-// warnFormerFlags returns the warnings about the former flags in set: one for each flag with an
+// warnFormerFlags returns the warnings about the former flags in flags: one for each flag with an
 // effect, and one for each group of ignored flags. inCluster reports whether podd runs as a node of
 // a cluster.
-func warnFormerFlags(set []UnsupportedFlag, inCluster bool) (warnings []manifest.Problem) {
-	ignored := make([][]string, len(formerFlags)) // names by group
-	for _, f := range set {
+func warnFormerFlags(flags []UnsupportedFlag, inCluster bool) (warnings []manifest.Problem) {
+	ignoredNames := make([][]string, len(formerFlags)) // names by group
+	for _, f := range flags {
 		name := "--" + f.Name
 		if current := renamedFlags[f.Name]; current != "" {
 			warnings = append(warnings, origin{flag: name}.problem(manifest.Warning, "", "the kubelet has renamed this flag; use --"+current))
@@ -194,11 +194,11 @@ func warnFormerFlags(set []UnsupportedFlag, inCluster bool) (warnings []manifest
 		}
 		for i, g := range formerFlags {
 			if _, ok := g.format(f.Name); ok {
-				ignored[i] = append(ignored[i], name)
+				ignoredNames[i] = append(ignoredNames[i], name)
 			}
 		}
 	}
-	for i, names := range ignored {
+	for i, names := range ignoredNames {
 		these := "this flag"
 		if len(names) > 1 {
 			these = "these flags"

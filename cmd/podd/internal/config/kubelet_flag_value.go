@@ -13,15 +13,15 @@ import (
 // not contain the value, because the value may be secret.
 func (f kubeletFlag) parse(value string) (UnsupportedFlag, error) {
 	flag := UnsupportedFlag{Name: f.name, field: f.field, isEmpty: value == ""}
-	parsed, err := f.format.parse(value)
+	fieldValue, err := f.format.parse(value)
 	if err != nil {
 		return flag, fmt.Errorf("--%s: %w", f.name, err)
 	}
 	if f.field != "" {
-		flag.value = parsed
+		flag.value = fieldValue
 	}
 	if f.format == booleanFormat {
-		flag.isEmpty = parsed == false
+		flag.isEmpty = fieldValue == false
 	}
 	return flag, nil
 }
@@ -109,7 +109,7 @@ func parseGates(value string) (any, error) {
 // parseVModule parses comma-separated pairs of a file pattern and a verbosity, such as
 // "manager=4,plan*=2". The result is a list of the form of logging.vmodule.
 func parseVModule(value string) (any, error) {
-	all := []any{}
+	items := []any{}
 	for item := range strings.SplitSeq(value, ",") {
 		if item == "" {
 			continue
@@ -119,9 +119,9 @@ func parseVModule(value string) (any, error) {
 		if err != nil || pattern == "" {
 			return nil, errors.New("must have the form PATTERN=VERBOSITY[,PATTERN=VERBOSITY]")
 		}
-		all = append(all, map[string]any{"filePattern": pattern, "verbosity": int64(verbosity)})
+		items = append(items, map[string]any{"filePattern": pattern, "verbosity": int64(verbosity)})
 	}
-	return all, nil
+	return items, nil
 }
 
 // addUnsupported appends a flag to flags. If flags already contains the flag, addUnsupported joins

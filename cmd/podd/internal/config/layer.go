@@ -41,12 +41,12 @@ func (l *layer) set(path, flag string, value any) {
 	keys := strings.Split(path, ".")
 	tree := l.tree
 	for _, key := range keys[:len(keys)-1] {
-		next, ok := tree[key].(map[string]any)
+		object, ok := tree[key].(map[string]any)
 		if !ok {
-			next = map[string]any{}
-			tree[key] = next
+			object = map[string]any{}
+			tree[key] = object
 		}
-		tree = next
+		tree = object
 	}
 	tree[keys[len(keys)-1]] = value
 }

@@ -39,38 +39,38 @@ func (e Errors) Error() string {
 // together with an error. If the error is not nil, the Config must not be used.
 func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 	layers, problems, readErr := readLayers(&flags)
-	all := newMergedTree()
+	tree := newMergedTree()
 	for _, l := range layers {
-		all.apply(l)
+		tree.apply(l)
 	}
-	flagLayer, found := flags.checkedLayer()
-	problems = append(problems, found...)
-	all.apply(flagLayer)
-	user, err := all.decode()
+	flagLayer, flagProblems := flags.checkedLayer()
+	problems = append(problems, flagProblems...)
+	tree.apply(flagLayer)
+	user, err := tree.decode()
 	if err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
-	c := &checker{kubelet: user, merged: all, host: host}
+	c := &checker{kubelet: user, merged: tree, host: host}
 	problems = append(problems, c.check()...)
 
-	r := &resolver{flags: &flags, host: host, kubelet: user, merged: all}
+	r := &resolver{flags: &flags, host: host, kubelet: user, merged: tree}
 	cfg := r.resolve()
-	cfg.RedactedConfig = redact(&flags, user, all, &cfg)
+	cfg.RedactedConfig = redact(&flags, user, tree, &cfg)
 	problems = append(problems, r.problems...)
-	problems = append(problems, warnIgnoredSettings(user, all, flags.Unsupported, flags.Kubeconfig != "")...)
+	problems = append(problems, warnIgnoredSettings(user, tree, flags.Unsupported, flags.Kubeconfig != "")...)
 
 	sortProblems(problems)
 	var warnings []Warning
-	var failures Errors
+	var errs Errors
 	for _, p := range problems {
 		if p.Severity == manifest.Warning {
 			warnings = append(warnings, p)
 		} else {
-			failures = append(failures, p)
+			errs = append(errs, p)
 		}
 	}
-	if len(failures) > 0 {
-		return Config{}, warnings, errors.Join(readErr, failures)
+	if len(errs) > 0 {
+		return Config{}, warnings, errors.Join(readErr, errs)
 	}
 	return cfg, warnings, readErr
 }

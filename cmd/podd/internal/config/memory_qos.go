@@ -18,7 +18,7 @@ const ignoredThrottlingFactor = 0.9
 func (c *checker) checkMemoryQoS() {
 	k := c.kubelet
 	const factorField, policyField = "memoryThrottlingFactor", "memoryReservationPolicy"
-	tiered := k.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy
+	isTiered := k.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy
 	factor := k.MemoryThrottlingFactor
 	if factor != nil && !(*factor > 0 && *factor <= 1) {
 		c.errorf(factorField, "%v is out of range; must be more than 0 and at most 1", *factor)
@@ -27,7 +27,7 @@ func (c *checker) checkMemoryQoS() {
 		if !c.hasProblem(factorField) && factor != nil && *factor != ignoredThrottlingFactor {
 			c.errorf(factorField, "needs the feature gate %s, which is disabled", gateMemoryQoS)
 		}
-		if tiered {
+		if isTiered {
 			c.errorf(policyField, "TieredReservation needs the feature gate %s, which is disabled", gateMemoryQoS)
 		}
 		return
@@ -39,7 +39,7 @@ func (c *checker) checkMemoryQoS() {
 	if factor != nil {
 		c.warn(factorField, noEffect)
 	}
-	if tiered {
+	if isTiered {
 		c.warn(policyField, "TieredReservation has "+noEffect)
 	}
 }

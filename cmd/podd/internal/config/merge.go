@@ -38,14 +38,14 @@ func (m *mergedTree) mergeObject(base, patch map[string]any, s *schema.Schema, f
 			m.layersByPath[path] = l
 			continue
 		}
-		old, ok := base[key].(map[string]any)
+		object, ok := base[key].(map[string]any)
 		if !ok || l.replaces(path) {
 			m.forgetLayers(path)
-			old = map[string]any{}
-			base[key] = old
+			object = map[string]any{}
+			base[key] = object
 		}
 		m.layersByPath[path] = l
-		m.mergeObject(old, child, s.Member(key), path, l)
+		m.mergeObject(object, child, s.Member(key), path, l)
 	}
 }
 

@@ -131,9 +131,9 @@ func resolvePaths(l *layer) {
 		"staticPodPath", "resolvConf", "podLogsDir", "tlsCertFile", "tlsPrivateKeyFile", "authentication.x509.clientCAFile",
 	} {
 		tree, field := l.tree, path
-		for above, rest, ok := strings.Cut(field, "."); ok; above, rest, ok = strings.Cut(field, ".") {
+		for above, remainder, ok := strings.Cut(field, "."); ok; above, remainder, ok = strings.Cut(field, ".") {
 			tree, _ = tree[above].(map[string]any) // nil if the object above is not set
-			field = rest
+			field = remainder
 		}
 		if p, ok := tree[field].(string); ok && p != "" && !filepath.IsAbs(p) {
 			tree[field] = filepath.Join(dir, p)

@@ -16,20 +16,20 @@ func (c *checker) checkPodCgroups() {
 	if !disablesPodCgroups(k) {
 		return
 	}
-	const need = "needs cgroupsPerQOS: true"
+	const remedy = "needs cgroupsPerQOS: true"
 	if k.EnforceNodeAllocatable == nil {
 		c.errorf("cgroupsPerQOS", "false needs enforceNodeAllocatable: [none], because the default, pods, limits the cgroup of all pods")
 	}
 	for i, value := range k.EnforceNodeAllocatable {
 		if value != enforceNone {
-			c.errorf(joinIndex("enforceNodeAllocatable", i), "%s %s", value, need)
+			c.errorf(joinIndex("enforceNodeAllocatable", i), "%s %s", value, remedy)
 		}
 	}
 	if k.PodPidsLimit != nil && *k.PodPidsLimit > 0 {
-		c.errorf("podPidsLimit", "%d %s, because the limit is set in the cgroup of the pod", *k.PodPidsLimit, need)
+		c.errorf("podPidsLimit", "%d %s, because the limit is set in the cgroup of the pod", *k.PodPidsLimit, remedy)
 	}
 	if k.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy {
-		c.errorf("memoryReservationPolicy", "%s %s, because the kernel protects memory only if the cgroups above it are protected", k.MemoryReservationPolicy, need)
+		c.errorf("memoryReservationPolicy", "%s %s, because the kernel protects memory only if the cgroups above it are protected", k.MemoryReservationPolicy, remedy)
 	}
 	if k.CgroupRoot != "" {
 		c.warn("cgroupRoot", "no effect, because cgroupsPerQOS is false")

@@ -30,12 +30,12 @@ type Field struct {
 // Fields returns the fields of KubeletConfiguration in the order of the type. For a field that
 // is a struct, it returns the fields of that struct instead.
 func Fields() []Field {
-	var all []Field
+	var fields []Field
 	k := reflect.ValueOf(newDefaults()).Elem()
 	visitFields(k, k, "", func(path string, _, _ reflect.Value) {
-		all = append(all, Field{path, fieldSupport(path)})
+		fields = append(fields, Field{path, fieldSupport(path)})
 	})
-	return all
+	return fields
 }
 
 // fieldSupport returns the Support of the field at a path.
@@ -62,16 +62,16 @@ type KubeletFlag struct {
 
 // KubeletFlags returns the flags of the kubelet that Flags does not contain.
 func KubeletFlags() []KubeletFlag {
-	all := make([]KubeletFlag, len(kubeletFlags))
+	flags := make([]KubeletFlag, len(kubeletFlags))
 	for i, f := range kubeletFlags {
-		all[i] = KubeletFlag{Name: f.name, Field: f.field}
+		flags[i] = KubeletFlag{Name: f.name, Field: f.field}
 		if reason := rejectedFlags[f.name]; reason != "" {
-			all[i].IsRejected, all[i].Reason = true, reason
+			flags[i].IsRejected, flags[i].Reason = true, reason
 		} else if group := findIgnored("", "--"+f.name); group >= 0 {
-			all[i].Reason = ignoredSettings[group].reason
+			flags[i].Reason = ignoredSettings[group].reason
 		}
 	}
-	return all
+	return flags
 }
 
 // FormerFlags are flags of earlier kubelets that podd accepts. Names has no dashes in front, and is
@@ -83,14 +83,14 @@ type FormerFlags struct {
 }
 
 // AllFormerFlags returns all flags of earlier kubelets that podd accepts, first the renamed flags.
-func AllFormerFlags() (all []FormerFlags) {
+func AllFormerFlags() (releases []FormerFlags) {
 	for _, name := range slices.Sorted(maps.Keys(renamedFlags)) {
-		all = append(all, FormerFlags{Names: []string{name}, Current: renamedFlags[name]})
+		releases = append(releases, FormerFlags{Names: []string{name}, Current: renamedFlags[name]})
 	}
 	for _, g := range formerFlags {
 		names := slices.Concat(g.flags, g.boolFlags)
 		slices.Sort(names)
-		all = append(all, FormerFlags{Names: names, Replacement: g.replacement})
+		releases = append(releases, FormerFlags{Names: names, Replacement: g.replacement})
 	}
-	return all
+	return releases
 }

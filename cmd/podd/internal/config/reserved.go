@@ -43,7 +43,7 @@ func (c *checker) checkReserved() {
 // parseReserved returns the resources of a list. checkReserved must have found no error in it. As in
 // the kubelet, CPU is rounded to the nearest millicore.
 func parseReserved(list map[string]string) v1.ResourceList {
-	parsed := v1.ResourceList{}
+	amounts := v1.ResourceList{}
 	for name, text := range list {
 		q, err := resource.ParseQuantity(text)
 		if err != nil {
@@ -52,9 +52,9 @@ func parseReserved(list map[string]string) v1.ResourceList {
 		if name == string(v1.ResourceCPU) {
 			q.SetMilli((q.ScaledValue(resource.Micro) + 500) / 1000)
 		}
-		parsed[v1.ResourceName(name)] = q
+		amounts[v1.ResourceName(name)] = q
 	}
-	return parsed
+	return amounts
 }
 
 // sumReserved returns the sum of kubeReserved and systemReserved. checkReserved must have

@@ -131,11 +131,11 @@ func (r *resolver) resolveHeader() Header {
 
 // cleanPaths returns paths with filepath.Clean applied to each path.
 func cleanPaths(paths []string) []string {
-	var out []string
+	var cleaned []string
 	for _, p := range paths {
-		out = append(out, filepath.Clean(p))
+		cleaned = append(cleaned, filepath.Clean(p))
 	}
-	return out
+	return cleaned
 }
 
 // durationOr returns d, or def if d is 0, because the files that kubeadm writes contain "0s"

@@ -106,7 +106,7 @@ func (r *resolver) resolveLockFile(c *Config) {
 
 // parseNodeIPs returns the addresses of --node-ip: none, one address, or one address of each
 // family.
-func (r *resolver) parseNodeIPs() (all []netip.Addr) {
+func (r *resolver) parseNodeIPs() (addresses []netip.Addr) {
 	for text := range strings.SplitSeq(r.flags.NodeIP, ",") {
 		text = strings.TrimSpace(text)
 		if text == "" {
@@ -117,15 +117,15 @@ func (r *resolver) parseNodeIPs() (all []netip.Addr) {
 			r.addProblem(manifest.Error, "--node-ip", "%q is not an IP address", text)
 			continue
 		}
-		all = append(all, ip.Unmap())
+		addresses = append(addresses, ip.Unmap())
 	}
 	switch {
-	case len(all) > 2 || len(all) == 2 && all[0].Is4() == all[1].Is4():
+	case len(addresses) > 2 || len(addresses) == 2 && addresses[0].Is4() == addresses[1].Is4():
 		r.addProblem(manifest.Error, "--node-ip", "%s: must be one address, or one IPv4 and one IPv6 address", r.flags.NodeIP)
-	case len(all) == 2 && slices.ContainsFunc(all, netip.Addr.IsUnspecified):
+	case len(addresses) == 2 && slices.ContainsFunc(addresses, netip.Addr.IsUnspecified):
 		r.addProblem(manifest.Error, "--node-ip", "%s: 0.0.0.0 and ::, with which podd detects the address, cannot be combined with another address", r.flags.NodeIP)
 	}
-	return all
+	return addresses
 }
 
 // resolveNodeName returns the node name: the value of --hostname-override or else the hostname. If

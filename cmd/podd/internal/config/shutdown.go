@@ -28,19 +28,19 @@ const (
 
 // shutdownGroups returns the groups in ascending order of priority. It returns nil if no grace
 // period is set, or if the feature gate GracefulNodeShutdown is disabled.
-func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
+func shutdownGroups(k *kubelet.KubeletConfiguration) (groups []ShutdownGroup) {
 	if !isGateEnabled(k, gateGracefulShutdown) {
 		return nil
 	}
 	for _, p := range k.ShutdownGracePeriodByPodPriority {
-		all = append(all, ShutdownGroup{p.Priority, time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
+		groups = append(groups, ShutdownGroup{p.Priority, time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
 	}
-	order.Slice(all, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
-	if total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(all) == 0 && total > 0 {
-		rest := (total - critical).Truncate(time.Second) // the kubelet truncates to seconds
-		all = []ShutdownGroup{{0, rest}, {manifest.CriticalPriority, (total - rest).Truncate(time.Second)}}
+	order.Slice(groups, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
+	if total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(groups) == 0 && total > 0 {
+		regular := (total - critical).Truncate(time.Second) // the kubelet truncates to seconds
+		groups = []ShutdownGroup{{0, regular}, {manifest.CriticalPriority, (total - regular).Truncate(time.Second)}}
 	}
-	return all
+	return groups
 }
 
 // checkShutdown checks the grace periods with the rules of the kubelet. It also rejects settings

@@ -67,9 +67,9 @@ func defaultSysctls(k *kubelet.KubeletConfiguration) map[string]string {
 	if len(k.DefaultPodSysctls) == 0 || !isGateEnabled(k, gateDefaultPodSysctls) {
 		return nil
 	}
-	all := map[string]string{}
+	sysctls := map[string]string{}
 	for name, value := range k.DefaultPodSysctls {
-		all[sysctl.NormalizeName(name)] = value
+		sysctls[sysctl.NormalizeName(name)] = value
 	}
-	return all
+	return sysctls
 }
