@@ -33,8 +33,8 @@ func (a acceptor) accept(ctx context.Context, change server.AcceptedChange) (mes
 // acceptEmptyDir accepts the content of the directory called name, so that podd deletes the pods
 // whose manifests are missing in this directory. Until then podd keeps these pods, because it has
 // read their manifests from another mount or directory at the same path.
-func acceptEmptyDir(ctx context.Context, all []source.Source, name string) (message string, err error) {
-	for _, s := range all {
+func acceptEmptyDir(ctx context.Context, manifestSources []source.Source, name string) (message string, err error) {
+	for _, s := range manifestSources {
 		dir, ok := s.(*source.Dir)
 		if !ok || s.Name() != name {
 			continue
@@ -48,5 +48,5 @@ func acceptEmptyDir(ctx context.Context, all []source.Source, name string) (mess
 		}
 		return fmt.Sprintf("directory %s accepted; podd stops the pods of the missing manifests; run \"podd ps\" for their state", name), nil
 	}
-	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.Names(all), ", "))}
+	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.Names(manifestSources), ", "))}
 }

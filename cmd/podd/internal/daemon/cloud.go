@@ -103,7 +103,7 @@ func (c *cloudMetadataClient) get(ctx context.Context) (metadata.Instance, error
 // store writes m to the cache if m differs from the cached metadata. The file is replaced
 // atomically.
 func (c *cloudMetadataClient) store(m metadata.Instance) {
-	if cached, ok := c.load(); c.hostID == "" || ok && cached == m {
+	if stored, ok := c.load(); c.hostID == "" || ok && stored == m {
 		return
 	}
 	data, err := json.Marshal(cachedMetadata{c.hostID, c.cloud, m})

@@ -39,8 +39,8 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach,
 		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
 		Events: t.events, CSI: drivers, Log: b.log,
-		OnRenewal: func(serving bool, made time.Time, err error) {
-			t.metrics.RecordCertificateRequest(serving, made, time.Now(), err)
+		OnRenewal: func(serving bool, previousNotBefore time.Time, err error) {
+			t.metrics.RecordCertificateRequest(serving, previousNotBefore, time.Now(), err)
 		},
 		OnPodWarning: func(pod *v1.Pod, reason, message string) {
 			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
@@ -64,8 +64,10 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 			}
 			t.record([]event.Event{event.ForNodeCondition(b.cfg.NodeName, reason, time.Now())})
 		},
-		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejectedPods(rejectionProblems(all)) },
-		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
+		OnRejected: func(_ context.Context, rejections []cluster.Rejection) {
+			t.state.SetRejectedPods(rejectionProblems(rejections))
+		},
+		OnProblem: func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	})
 }
 
@@ -77,14 +79,14 @@ func newReviewOptions(a config.KubeletAPI, hasPort bool) *cluster.ReviewOptions 
 	return &cluster.ReviewOptions{TokenTTL: a.TokenTTL, AllowedTTL: a.AllowedTTL, DeniedTTL: a.DeniedTTL}
 }
 
-// podCIDR returns a function that returns the address range of pods: that of the Node or, without it,
-// the configured one.
-func podCIDR(configured string, c *cluster.Cluster) func() string {
+// podCIDR returns a function that returns the address range of the Node in c. If the Node has none or
+// c is nil, the function returns configuredCIDR.
+func podCIDR(configuredCIDR string, c *cluster.Cluster) func() string {
 	return func() string {
 		if c == nil {
-			return configured
+			return configuredCIDR
 		}
-		return cmp.Or(c.PodCIDR(), configured)
+		return cmp.Or(c.PodCIDR(), configuredCIDR)
 	}
 }
 
@@ -104,11 +106,11 @@ func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *e
 		return nil
 	}
 	e := &endpoint.Cluster{MirrorCount: c.MirrorCount, MirrorUID: c.MirrorUID, ClientCertExpiry: func() (time.Time, error) {
-		until, ok := c.ClientCertExpiry()
+		expiry, ok := c.ClientCertExpiry()
 		if !ok {
-			return until, errors.New("the node has no client certificate that podd renews")
+			return expiry, errors.New("the node has no client certificate that podd renews")
 		}
-		return until, nil
+		return expiry, nil
 	}, CountPodCertificates: func() map[metrics.PodCertificateState]int {
 		counts := map[metrics.PodCertificateState]int{}
 		for s, n := range c.CountPodCertificates() {
@@ -131,9 +133,9 @@ func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *e
 }
 
 // rejectionProblems returns the problems of pods that the API server has rejected.
-func rejectionProblems(all []cluster.Rejection) []manifest.Problem {
+func rejectionProblems(rejections []cluster.Rejection) []manifest.Problem {
 	var problems []manifest.Problem
-	for _, r := range all {
+	for _, r := range rejections {
 		problems = append(problems, manifest.Problem{
 			Severity: manifest.Warning, Path: r.Path, Position: manifest.Position{Line: uint32(r.Line)}, Pod: r.Pod,
 			Message: "pod " + r.Pod.String() + ": " + r.Reason,

@@ -53,27 +53,27 @@ type core struct {
 // newCore returns the core that runs the desired pods of the inputs.
 func newCore(b processState, t telemetry, in inputs, client *cri.Client, on render.Node) (core, error) {
 	cfg := b.cfg
-	unlabelled, err := wiring.IncludesUnlabelled(cfg)
+	includesUnlabelled, err := wiring.IncludesUnlabelled(cfg)
 	if err != nil {
 		return core{}, err
 	}
 	pods := client.NewObserver(cri.ObserverOptions{
-		Instance: b.instance.ID, AdoptedInstances: b.instance.AdoptedIDs, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
+		Instance: b.instance.ID, AdoptedInstances: b.instance.AdoptedIDs, IncludeUnlabelled: includesUnlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
 		OnRelist: t.metrics.RecordRelist, OnPodRelist: t.metrics.RecordPodRelist,
 	})
-	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
-	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
+	devices, deviceProblems := openDeviceManager(cfg.RootDir, b.log)
+	viewPublisher := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), deviceProblems))
 	imagePods := images.NewPods(sources.Names(in.sources))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
-	reserved := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(&cfg.Resources), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
+	enforcer := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(&cfg.Resources), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	qos := newQOSSyncer(qosOptions{
 		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
-		OnWritten: reserved.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
+		OnWritten: enforcer.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
-	stored := shutdown.Load(cfg.RunDir, node.BootID(), b.log)
-	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
+	shutdownState := shutdown.Load(cfg.RunDir, node.BootID(), b.log)
+	p := &publisher{events: t.events, view: viewPublisher, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
 	records := wiring.OpenPullRecords(cfg)
-	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}
+	status := &statusNotifier{state: viewPublisher.Latest, beats: t.heartbeat, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
@@ -94,14 +94,14 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
 		EarlierNodeNames:  b.nodeNamer.record.EarlierNames,
 		IsInstanceRunning: reconcile.IsInstanceRunning,
-		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: stored.Groups(),
+		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: shutdownState.Groups(),
 	})
 	return core{
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg.PodCIDR, in.cluster), Logger: b.log}), devices: devices,
-		view: published, qos: qos, reserved: reserved, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
+		view: viewPublisher, qos: qos, reserved: enforcer, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
 		containers: wiring.NewContainerCollector(&cfg.Runtime, client, reports, t.record, b.log),
-		shutdown:   shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, TimesPath: filepath.Join(cfg.RootDir, shutdown.TimesFile), OnTimes: t.metrics.SetShutdownTimes, Log: b.log}),
+		shutdown:   shutdown.New(shutdownState, shutdown.Options{Router: router, Groups: cfg.Shutdown, TimesPath: filepath.Join(cfg.RootDir, shutdown.TimesFile), OnTimes: t.metrics.SetShutdownTimes, Log: b.log}),
 	}, nil
 }
 
@@ -127,12 +127,12 @@ func newView(b processState, t telemetry, in inputs, on render.Node, initial []m
 
 // contestedProblems returns a problem for each adopted instance whose pods another running podd
 // manages.
-func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
+func contestedProblems(i *reconcile.Instance) (problems []manifest.Problem) {
 	for _, id := range i.ContestedIDs {
-		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
+		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
 			"another running podd uses the adopted instance %s and manages the pods of this instance; to manage these pods here, stop the other podd and restart this podd", id)})
 	}
-	return all
+	return problems
 }
 
 // newEnforcementRecorder returns a function that records an event. The argument of the function is

@@ -21,21 +21,21 @@ func newCSIDrivers(b processState, t telemetry) (*csi.Drivers, error) {
 }
 
 // runCSIDrivers runs drivers until ctx is done. When a driver registers, runCSIDrivers sends a
-// value to the channel registered, so that podd tries again to start the pods that wait for a
+// value to the channel registrations, so that podd tries again to start the pods that wait for a
 // driver.
-func runCSIDrivers(ctx context.Context, drivers *csi.Drivers, registered chan<- struct{}) error {
-	done := make(chan error, 1)
-	go func() { done <- drivers.Run(ctx) }()
+func runCSIDrivers(ctx context.Context, drivers *csi.Drivers, registrations chan<- struct{}) error {
+	result := make(chan error, 1)
+	go func() { result <- drivers.Run(ctx) }()
 	_, changed := drivers.Registered()
 	for {
 		select {
 		case <-ctx.Done():
-			return <-done
+			return <-result
 		case <-changed:
 			_, changed = drivers.Registered()
 		}
 		select {
-		case registered <- struct{}{}:
+		case registrations <- struct{}{}:
 		default: // a notification is already pending
 		}
 	}

@@ -82,13 +82,13 @@ type resourceSource struct {
 
 // Pods implements podresources.Source.
 func (s *resourceSource) Pods() []podresources.Pod {
-	var all []podresources.Pod
+	var pods []podresources.Pod
 	for _, p := range s.state.View().Pods {
 		if !manifest.IsTerminal(p.Pod.Status.Phase) {
-			all = append(all, s.newPod(p.Pod))
+			pods = append(pods, s.newPod(p.Pod))
 		}
 	}
-	return all
+	return pods
 }
 
 // newPod returns the containers of a pod and their devices.
@@ -120,12 +120,12 @@ func (s *resourceSource) newContainer(key types.NamespacedName, uid types.UID, n
 
 // Allocatable implements podresources.Source.
 func (s *resourceSource) Allocatable() []podresources.Device {
-	var all []podresources.Device
+	var allocatable []podresources.Device
 	healthy := s.devices.HealthyDevices()
 	for _, resource := range slices.Sorted(maps.Keys(healthy)) {
 		for _, d := range healthy[resource] {
-			all = append(all, podresources.Device{Resource: resource, ID: d.ID, NUMANodes: d.NUMA})
+			allocatable = append(allocatable, podresources.Device{Resource: resource, ID: d.ID, NUMANodes: d.NUMA})
 		}
 	}
-	return all
+	return allocatable
 }

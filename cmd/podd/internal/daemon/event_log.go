@@ -17,18 +17,18 @@ func newEventLog(node string, cgroupV2 bool) *events.Log {
 	// The first revision is the current time, because revisions must be higher than those of an
 	// earlier process.
 	l := events.New(events.Options{Node: node, FirstRevision: uint64(now.UnixMicro())})
-	first := []event.Event{event.NewNodeEvent(v1.EventTypeNormal, "Starting", "Starting kubelet.", now)}
+	startEvents := []event.Event{event.NewNodeEvent(v1.EventTypeNormal, "Starting", "Starting kubelet.", now)}
 	if !cgroupV2 {
-		first = append(first, event.NewNodeEvent(v1.EventTypeWarning, "CgroupV1", "cgroup v1 support is in maintenance mode, please migrate to cgroup v2", now))
+		startEvents = append(startEvents, event.NewNodeEvent(v1.EventTypeWarning, "CgroupV1", "cgroup v1 support is in maintenance mode, please migrate to cgroup v2", now))
 	}
-	l.Add(eventNotes(first)...)
+	l.Add(eventNotes(startEvents)...)
 	return l
 }
 
 // eventNotes converts events to the form in which the event log stores them.
-func eventNotes(all []event.Event) []events.Occurrence {
-	out := make([]events.Occurrence, 0, len(all))
-	for _, e := range all {
+func eventNotes(list []event.Event) []events.Occurrence {
+	out := make([]events.Occurrence, 0, len(list))
+	for _, e := range list {
 		out = append(out, events.Occurrence(e))
 	}
 	return out
@@ -37,7 +37,7 @@ func eventNotes(all []event.Event) []events.Occurrence {
 // dnsWarningEvents returns an event for each new warning about DNS. previous and current contain
 // the previous and the current warnings. dnsWarningEvents omits problems of manifests.
 func dnsWarningEvents(set *manifest.Set, previous, current []manifest.Problem, at time.Time) []event.Event {
-	var all []event.Event
+	var events []event.Event
 	for _, p := range current {
 		if p.Severity != manifest.Warning || slices.Contains(previous, p) || slices.Contains(set.Problems, p) {
 			continue
@@ -45,14 +45,14 @@ func dnsWarningEvents(set *manifest.Set, previous, current []manifest.Problem, a
 		pod := set.Pods[p.Pod]
 		switch {
 		case pod == nil:
-			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
+			events = append(events, event.NewNodeEvent(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
 		case p.FieldPath == "spec.dnsPolicy":
-			all = append(all, event.NewSubject(pod, at).NewWarningEvent("MissingClusterDNS", "", p.Text()))
+			events = append(events, event.NewSubject(pod, at).NewWarningEvent("MissingClusterDNS", "", p.Text()))
 		default:
-			all = append(all, event.NewSubject(pod, at).NewWarningEvent("DNSConfigForming", "", p.Text()))
+			events = append(events, event.NewSubject(pod, at).NewWarningEvent("DNSConfigForming", "", p.Text()))
 		}
 	}
-	return all
+	return events
 }
 
 // enforcementEvent returns the event for setting the limit of all pods together. err is the

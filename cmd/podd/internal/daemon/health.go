@@ -9,9 +9,9 @@ import (
 	"podd/server"
 )
 
-// The router calls heartbeat.beat at least every heartbeatInterval, even if nothing changes. The
-// router counts as stuck if it has not called beat for stuckAfter. The runtime counts as stuck if
-// it has not responded for stuckAfter.
+// The router calls heartbeat.beat at least every heartbeatInterval, even if nothing changes. podd
+// considers the router stuck if it has not called beat for stuckAfter, and the runtime if it has not
+// responded for stuckAfter.
 const (
 	heartbeatInterval = 10 * time.Second
 	stuckAfter        = 2 * time.Minute
@@ -30,15 +30,15 @@ func (h *heartbeat) beat() {
 	h.lastBeat.Store(&now)
 }
 
-// checkBeat returns an error if the router is stuck. The router is stuck if the last beat was
-// longer than stuckAfter ago. The start of podd counts as a beat.
+// checkBeat returns an error if the router is stuck, that is, if the last beat or else the start of
+// podd was longer than stuckAfter ago.
 func (h *heartbeat) checkBeat() error {
-	last := h.lastBeat.Load()
+	lastBeat := h.lastBeat.Load()
 	switch {
-	case last == nil && time.Since(h.startTime) >= stuckAfter:
+	case lastBeat == nil && time.Since(h.startTime) >= stuckAfter:
 		return fmt.Errorf("the sync loop has not completed an iteration since podd started %s ago", roundedSince(h.startTime))
-	case last != nil && time.Since(*last) >= stuckAfter:
-		return fmt.Errorf("the sync loop completed its last iteration %s ago", roundedSince(*last))
+	case lastBeat != nil && time.Since(*lastBeat) >= stuckAfter:
+		return fmt.Errorf("the sync loop completed its last iteration %s ago", roundedSince(*lastBeat))
 	}
 	return nil
 }
@@ -55,13 +55,13 @@ func healthChecks(beats *heartbeat, pods *cri.Observer) []server.Check {
 }
 
 // checkRuntime returns an error if the last response of the runtime was longer than stuckAfter ago.
-// The parameter began is the time at which podd started. The start counts as a response.
-func checkRuntime(h cri.Health, began time.Time) error {
+// Before the first response, startTime, the start of podd, takes the place of the last response.
+func checkRuntime(h cri.Health, startTime time.Time) error {
 	switch {
 	case h.Err == nil:
 		return nil
-	case h.LastRelist.IsZero() && time.Since(began) >= stuckAfter:
-		return fmt.Errorf("the runtime has not responded since podd started %s ago: %w", roundedSince(began), h.Err)
+	case h.LastRelist.IsZero() && time.Since(startTime) >= stuckAfter:
+		return fmt.Errorf("the runtime has not responded since podd started %s ago: %w", roundedSince(startTime), h.Err)
 	case !h.LastRelist.IsZero() && time.Since(h.LastRelist) >= stuckAfter:
 		return fmt.Errorf("the runtime last responded %s ago: %w", roundedSince(h.LastRelist), h.Err)
 	}

@@ -27,7 +27,7 @@ func openInputs(b processState, t telemetry, hasPort bool) (inputs, error) {
 		return inputs{}, err
 	}
 	cache := rootdir.SourcesPath(cfg.RootDir)
-	all, err := sources.New(cfg, source.Options{Log: b.log, CacheDir: cache})
+	podSources, err := sources.New(cfg, source.Options{Log: b.log, CacheDir: cache})
 	if err != nil {
 		return inputs{}, err
 	}
@@ -35,14 +35,14 @@ func openInputs(b processState, t telemetry, hasPort bool) (inputs, error) {
 	if err != nil {
 		return inputs{}, err
 	}
-	joined := newCluster(b, t, drivers, hasPort)
-	if joined != nil {
-		all = append(all, joined.Source())
+	nodeCluster := newCluster(b, t, drivers, hasPort)
+	if nodeCluster != nil {
+		podSources = append(podSources, nodeCluster.Source())
 	}
-	if err := source.Prune(cache, all...); err != nil {
+	if err := source.Prune(cache, podSources...); err != nil {
 		b.log.Warn("failed to remove the cached content of sources that are no longer configured", "err", err)
 	}
-	return inputs{sources: all, apiDir: dir, cluster: joined, csi: drivers}, nil
+	return inputs{sources: podSources, apiDir: dir, cluster: nodeCluster, csi: drivers}, nil
 }
 
 // openAPIDir returns the directory that the API writes, or nil if none is configured.
@@ -53,6 +53,6 @@ func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
 	if err := sources.CheckAPIDir(&cfg.Sources); err != nil {
 		return nil, err
 	}
-	vanished := sources.NewAPIDir(&cfg.Sources, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir)}).HasCachedContent()
-	return apidir.Open(cfg.APIManifestDir, vanished)
+	hadContent := sources.NewAPIDir(&cfg.Sources, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir)}).HasCachedContent()
+	return apidir.Open(cfg.APIManifestDir, hadContent)
 }

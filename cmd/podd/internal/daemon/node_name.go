@@ -44,27 +44,27 @@ type nodeNamer struct {
 // must have locked the root directory. On the first start newNodeNamer stores the configured
 // name. It returns an error if no name is stored and the hostname is not a valid node name.
 func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
-	stored, err := nodename.Read(cfg.RootDir)
+	storedRecord, err := nodename.Read(cfg.RootDir)
 	if err != nil {
 		return nil, err
 	}
-	if stored.Name == "" {
+	if storedRecord.Name == "" {
 		if err := cfg.CheckNodeName(); err != nil {
 			return nil, err
 		}
 	}
-	configured := cmp.Or(cfg.NodeName, cfg.InvalidHostname)
-	record, differs := stored.Resolve(configured, cfg.NodeNameSetByUser)
+	configuredName := cmp.Or(cfg.NodeName, cfg.InvalidHostname)
+	record, differs := storedRecord.Resolve(configuredName, cfg.NodeNameSetByUser)
 	if differs {
-		log.Warn("node name differs from the stored name; using the stored name", "found", configured, "stored", record.Name)
+		log.Warn("node name differs from the stored name; using the stored name", "found", configuredName, "stored", record.Name)
 	}
-	if record.Name != stored.Name {
+	if record.Name != storedRecord.Name {
 		if err := nodename.Write(cfg.RootDir, record); err != nil {
 			log.Warn("storing the node name failed; pods will be replaced if the hostname changes before podd can store it", "err", err)
 		}
 	}
 	return &nodeNamer{
-		root: cfg.RootDir, record: record, configuredName: configured, isSetByUser: cfg.NodeNameSetByUser, cloud: cfg.Cloud,
+		root: cfg.RootDir, record: record, configuredName: configuredName, isSetByUser: cfg.NodeNameSetByUser, cloud: cfg.Cloud,
 		isInCluster: cfg.Cluster.Kubeconfig != "", acceptedName: make(chan string, 1),
 	}, nil
 }
@@ -72,23 +72,23 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 // nameProblem compares newName with the name in effect. It returns a problem if the names differ,
 // and nil otherwise.
 func (n *nodeNamer) nameProblem(newName string) *manifest.Problem {
-	stored := n.record.Name
-	if stored == newName {
+	storedName := n.record.Name
+	if storedName == newName {
 		return nil
 	}
-	from := "the hostname is"
+	source := "the hostname is"
 	if n.cloud != "" {
-		from = "the name in cloud " + n.cloud + " is"
+		source = "the name in cloud " + n.cloud + " is"
 	}
-	rename := "run \"podd accept node-name\" to rename the node and replace its pods"
+	remedy := "run \"podd accept node-name\" to rename the node and replace its pods"
 	if _, err := config.NormalizeNodeName(newName); err != nil {
-		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", newName)
+		remedy = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", newName)
 	} else if n.isInCluster {
-		rename = renameInstructions(newName)
+		remedy = renameInstructions(newName)
 	}
 	return &manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
 		"%s %q, but the node name stored in %s is %q; podd uses the stored name; %s; to keep the stored name without this warning, set --hostname-override=%s",
-		from, newName, n.root, stored, rename, stored)}
+		source, newName, n.root, storedName, remedy, storedName)}
 }
 
 // renameInstructions returns instructions for changing the name of a cluster's node. name is the

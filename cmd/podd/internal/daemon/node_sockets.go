@@ -12,9 +12,9 @@ import (
 // serveNodeSockets serves the registration of plugins, the pod resources API and the pods API until ctx
 // is done. If one of them fails, it logs the error, because pods still run.
 func (p *parts) serveNodeSockets(ctx context.Context) {
-	var all sync.WaitGroup
+	var goroutines sync.WaitGroup
 	plugins := p.newPluginServer()
-	all.Go(func() { plugins.Watch(ctx) })
+	goroutines.Go(func() { plugins.Watch(ctx) })
 	endpoints := map[string]func(context.Context) error{
 		"registration of device plugins": func(ctx context.Context) error { return p.serveDevicePlugins(ctx, plugins) },
 		"pod resources API":              p.servePodResources,
@@ -23,13 +23,13 @@ func (p *parts) serveNodeSockets(ctx context.Context) {
 		endpoints["pods API"] = p.servePods
 	}
 	for name, serve := range endpoints {
-		all.Go(func() {
+		goroutines.Go(func() {
 			if err := serve(ctx); err != nil && ctx.Err() == nil {
 				p.log.Error("serving the "+name+" failed; it is unavailable until podd restarts", "err", err)
 			}
 		})
 	}
-	all.Wait()
+	goroutines.Wait()
 }
 
 // servePods serves the pods API.

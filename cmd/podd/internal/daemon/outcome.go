@@ -17,8 +17,8 @@ import (
 	"podd/server/metrics"
 )
 
-// newMetrics returns podd's own metrics. started is when podd started.
-func newMetrics(on render.Node, started time.Time) *metrics.Metrics {
+// newMetrics returns podd's own metrics. startTime is the time at which podd started.
+func newMetrics(on render.Node, startTime time.Time) *metrics.Metrics {
 	version := 1
 	if on.UsesCgroupV2 {
 		version = 2
@@ -26,7 +26,7 @@ func newMetrics(on render.Node, started time.Time) *metrics.Metrics {
 	return metrics.New(metrics.Options{
 		CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted),
 		AdmittedPhases: []string{string(plan.PhasePrepare), string(plan.PhaseInit), string(plan.PhaseRun)},
-		IsStatic:       isStatic, BootTime: clock.BootTime(), StartTime: started,
+		IsStatic:       isStatic, BootTime: clock.BootTime(), StartTime: startTime,
 	})
 }
 
@@ -106,9 +106,9 @@ func operationType(a plan.Action) string {
 // cgroupMaker returns a function that calls cgroup.Create and adds the duration of the call to m.
 func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 	return func(c render.Cgroup) error {
-		began := time.Now()
+		startTime := time.Now()
 		err := cgroup.Create(c)
-		m.RecordCgroup("create", time.Since(began))
+		m.RecordCgroup("create", time.Since(startTime))
 		return err
 	}
 }
@@ -165,14 +165,14 @@ func imageVolumes(o effect.Outcome, container string) metrics.ImageVolumes {
 		Started:     o.Err == nil,
 		MountFailed: o.Err != nil && strings.Contains(o.Err.Error(), crierrors.ErrImageVolumeMountFailed.Error()),
 	}
-	mounted := map[string]bool{}
+	mountedVolumes := map[string]bool{}
 	for _, m := range c.VolumeMounts {
 		isImage := func(v v1.Volume) bool { return v.Name == m.Name && v.Image != nil }
 		if slices.ContainsFunc(spec.Volumes, isImage) {
 			v.Mounts++
-			mounted[m.Name] = true
+			mountedVolumes[m.Name] = true
 		}
 	}
-	v.Volumes = len(mounted)
+	v.Volumes = len(mountedVolumes)
 	return v
 }

@@ -85,16 +85,16 @@ func (p *pressureTask) Run(ctx context.Context) error {
 // and passes them to admission. Only the manager's goroutine calls it.
 func (p *pressureTask) publish(ctx context.Context, now eviction.Published) {
 	c := now.Conditions
-	var all []event.Event
+	var events []event.Event
 	for _, kind := range view.PressureKinds {
 		if p.published == nil || p.published.Has(kind) != c.Has(kind) {
-			all = append(all, event.ForNodeCondition(p.nodeName, view.MessageForPressure(kind, c.Has(kind)).EventReason, time.Now()))
+			events = append(events, event.ForNodeCondition(p.nodeName, view.MessageForPressure(kind, c.Has(kind)).EventReason, time.Now()))
 		}
 	}
 	if p.published == nil || *p.published != c {
 		p.logShortages(now.Met)
 	}
-	p.record(all)
+	p.record(events)
 	p.published = &c
 	p.state.SetPressure(c, pressureProblem(c, now.Met))
 	_ = p.router.SetPressure(ctx, c, now.IsKnown) // SetPressure fails only if podd is stopping
@@ -107,8 +107,8 @@ func (p *pressureTask) logShortages(met []pressure.Met) {
 	}
 }
 
-// pressureProblem returns the problem of a node with these conditions; nil if it has none. met contains
-// the thresholds that are met; it is empty during the transition period.
+// pressureProblem returns the problem of a node with the conditions c, or nil if c is empty. met
+// contains the thresholds that are met. During the transition period, met is empty although c is not.
 func pressureProblem(c pressure.Conditions, met []pressure.Met) *manifest.Problem {
 	if c == (pressure.Conditions{}) {
 		return nil
@@ -126,12 +126,12 @@ func pressureProblem(c pressure.Conditions, met []pressure.Met) *manifest.Proble
 // is the parent of the cgroup of all pods.
 func notificationPaths(root string, log *slog.Logger) memorywatch.Paths {
 	paths := memorywatch.Paths{Pressure: "/proc/pressure/memory"}
-	all, err := cgroup.Hierarchies()
+	hierarchies, err := cgroup.Hierarchies()
 	if err != nil {
 		log.Warn("listing the cgroup hierarchies failed; podd checks the memory periodically", "err", err)
 	}
 	kubepods, _ := cgroup.QOSPaths(root)
-	for _, h := range all {
+	for _, h := range hierarchies {
 		switch {
 		case !slices.Contains(h.Controllers, "memory"):
 		case h.IsV2:

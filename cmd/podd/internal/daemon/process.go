@@ -40,8 +40,8 @@ func setUpProcess(cfg *config.Resources, log *slog.Logger) error {
 }
 
 // limitOpenFiles sets the maximum number of files that podd can open. Programs that podd starts inherit
-// it. If the process may not raise its hard limit, limitOpenFiles raises the soft limit to the hard
-// limit and returns an error.
+// this limit. If the process may not raise its hard limit, limitOpenFiles raises the soft limit to the
+// hard limit and returns an error.
 func limitOpenFiles(limit uint64) error {
 	var current unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &current); err != nil {

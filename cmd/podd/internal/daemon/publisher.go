@@ -36,15 +36,15 @@ func (p *publisher) publish(c reconcile.Change) {
 	if c.EventsOnly {
 		return
 	}
-	found := p.view.Publish(c)
+	findings := p.view.Publish(c)
 	p.reportCache.Apply(c)
 	p.qos.recordChange(c)
 	p.imagePods.Apply(c)
 	if c.SetChanged {
-		before := p.reportedFindings
-		logProblems(p.log, fileReport{found.Problems, c.Set.FileStates}, fileReport{before.Problems, p.reportedFiles})
-		p.reportedFindings, p.reportedFiles = found, c.Set.FileStates
-		p.events.Add(eventNotes(dnsWarningEvents(c.Set, slices.Concat(before.Problems, before.EventOnlyProblems), slices.Concat(found.Problems, found.EventOnlyProblems), time.Now()))...)
+		reported := p.reportedFindings
+		logProblems(p.log, fileReport{findings.Problems, c.Set.FileStates}, fileReport{reported.Problems, p.reportedFiles})
+		p.reportedFindings, p.reportedFiles = findings, c.Set.FileStates
+		p.events.Add(eventNotes(dnsWarningEvents(c.Set, slices.Concat(reported.Problems, reported.EventOnlyProblems), slices.Concat(findings.Problems, findings.EventOnlyProblems), time.Now()))...)
 	}
 	p.onChange()
 }

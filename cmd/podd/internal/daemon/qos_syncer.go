@@ -48,7 +48,7 @@ func newQOSSyncer(o qosOptions) *qosSyncer {
 
 // recordChange records the pods of a change. It does not block. Only one goroutine may call it.
 func (k *qosSyncer) recordChange(c reconcile.Change) {
-	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isDriverKnown
+	previousTotal, previousDriver, wasDriverKnown := k.total, k.node.CgroupDriver, k.isDriverKnown
 	for _, key := range c.Removed {
 		k.setRequests(key, render.QOSRequests{})
 	}
@@ -57,14 +57,14 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 			k.setRequests(r.Key, podRequests(r))
 		}
 	}
-	if k.total != before && k.o.OnRequests != nil {
+	if k.total != previousTotal && k.o.OnRequests != nil {
 		k.o.OnRequests(k.total)
 	}
 	if c.Node.CgroupDriver != "" {
 		k.node.CgroupDriver = c.Node.CgroupDriver
 	}
 	k.isDriverKnown = k.isDriverKnown || c.Node.Ready
-	if k.isDriverKnown && (!wasReady || k.total != before || k.node.CgroupDriver != driver) {
+	if k.isDriverKnown && (!wasDriverKnown || k.total != previousTotal || k.node.CgroupDriver != previousDriver) {
 		select {
 		case <-k.cgroups: // discard older cgroups that run has not received
 		default:

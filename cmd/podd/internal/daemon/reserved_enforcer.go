@@ -12,10 +12,10 @@ import (
 	"podd/reconcile/render"
 )
 
-// A reservedEnforcer limits the cgroups for which the node reserves resources. It does this once, when
-// the cgroups of QoS classes exist. Until then, the cgroup driver may be unknown; it determines the
-// paths of the cgroups. With cgroup v2, some controllers, such as hugetlb, are enabled in the cgroups
-// next to kubepods only when podd has created the cgroups of QoS classes.
+// A reservedEnforcer limits the cgroups for which the node reserves resources. It does this once,
+// after podd has created the cgroups of QoS classes, for two reasons. First, the paths depend on the
+// cgroup driver, which may be unknown before. Second, with cgroup v2, only then are all controllers,
+// such as hugetlb, enabled in the cgroups next to kubepods.
 type reservedEnforcer struct {
 	o       reservedOptions
 	drivers chan string // capacity 1; receives the cgroup driver

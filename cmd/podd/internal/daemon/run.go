@@ -75,11 +75,11 @@ func runLocked(ctx context.Context, cfg config.Config, b processState) error {
 	}}
 	for {
 		err := runNamed(ctx, cfg, b)
-		renamed, ok := errors.AsType[*renamedError](err)
+		renamedErr, ok := errors.AsType[*renamedError](err)
 		if !ok {
 			return b.startup.explain(ctx, err)
 		}
-		cfg.NodeName = renamed.name
+		cfg.NodeName = renamedErr.name
 	}
 }
 
@@ -132,8 +132,8 @@ func lockRoot(cfg config.Config, b processState) (processState, error) {
 	return b, nil
 }
 
-// warnCgroupV1 logs that the kubelet no longer supports cgroup v1, unless the user has accepted it
-// with "failCgroupV1: false".
+// warnCgroupV1 logs that the kubelet no longer supports cgroup v1, unless the user has accepted
+// cgroup v1 with "failCgroupV1: false".
 func warnCgroupV1(cfg *config.Resources, log *slog.Logger) {
 	if cfg.WarnsCgroupV1 {
 		log.Warn(check.CgroupV1Problem.Cause, "hint", check.CgroupV1Problem.Remedy)
@@ -152,7 +152,7 @@ func shareMounts(cfg *config.Config, log *slog.Logger) {
 	}
 }
 
-// countRunning returns the number of pods that have a sandbox.
+// countRunning returns the number of pods that have a sandbox in v.
 func countRunning(v *server.View) (n int) {
 	for _, p := range v.Pods {
 		if p.SandboxID != "" {

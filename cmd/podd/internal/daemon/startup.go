@@ -52,8 +52,8 @@ func (s *startup) explain(ctx context.Context, err error) error {
 	if err == nil || s.isDone.Load() || ctx.Err() != nil || !s.record(err.Error(), time.Now()) {
 		return err
 	}
-	if failed := failedChecks(s.check(ctx)); len(failed) > 0 {
-		return &startError{err, failed}
+	if failures := failedChecks(s.check(ctx)); len(failures) > 0 {
+		return &startError{err, failures}
 	}
 	return err
 }
@@ -79,15 +79,15 @@ func (s *startup) record(message string, now time.Time) (isNew bool) {
 
 // failedChecks returns a line for each failure in a report. The lines are escaped, because they
 // contain the names of processes.
-func failedChecks(report check.Report) (all []string) {
+func failedChecks(report check.Report) (failures []string) {
 	for _, r := range report.Checks {
 		for _, p := range r.Problems {
 			if p.Outcome == check.Failed {
-				all = append(all, r.Check+": "+printer.Escape(p.Err().Error()))
+				failures = append(failures, r.Check+": "+printer.Escape(p.Err().Error()))
 			}
 		}
 	}
-	return all
+	return failures
 }
 
 // A startError is an error together with the failed checks of the host.

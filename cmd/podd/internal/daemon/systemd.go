@@ -18,8 +18,8 @@ func notifySystemd(log *slog.Logger, state string) {
 	}
 }
 
-// beatInterval returns the interval of the router's heartbeat. It is at most half the
-// interval of systemd's watchdog.
+// beatInterval returns the interval of the router's heartbeat. The result is at most half the
+// interval of systemd's watchdog, so that systemd does not restart podd while the router works.
 func beatInterval(log *slog.Logger) time.Duration {
 	watchdog, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {

@@ -48,7 +48,7 @@ func (p *parts) run(ctx context.Context) error {
 			notifySystemd(p.log, systemd.SdNotifyReady)
 			p.startup.succeed(p.log)
 		}
-		return nil // not the error of Ping, because p.router.Run returns it, too
+		return nil // not the error of Ping, because p.router.Run returns this error, too
 	})
 	err = group.Wait()
 	for range sets { // wait until the sources have written their caches, because the caller then unlocks the root directory
@@ -120,7 +120,7 @@ func (p *parts) sweepRunOnce(ctx context.Context) error {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
-		if dead, err := runs.ListDead(); err == nil && len(dead) == 0 {
+		if deadRuns, err := runs.ListDead(); err == nil && len(deadRuns) == 0 {
 			return nil
 		}
 		podrunner.Sweep(ctx, p.cfg, runs, p.client, p.log)
@@ -136,7 +136,7 @@ func (p *parts) sweepRunOnce(ctx context.Context) error {
 func (p *parts) limitStorage(ctx context.Context) error {
 	return eviction.NewStorageLimiter(eviction.StorageOptions{
 		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Reports: p.reportCache.All, Router: p.router, Layers: p.client, Log: p.log, Restarts: true,
-		ReportProblems: func(_ context.Context, all []manifest.Problem) { p.state.SetUnmeasuredPods(all) },
+		ReportProblems: func(_ context.Context, problems []manifest.Problem) { p.state.SetUnmeasuredPods(problems) },
 	}).Run(ctx)
 }
 
@@ -158,8 +158,8 @@ func (p *parts) watchNode(ctx context.Context) error {
 	})
 }
 
-// pruneInterval is the interval at which the records of absent images are removed. The kubelet removes
-// them when it removes unused images, which happens at the same interval.
+// pruneInterval is the interval at which podd removes records of images that are no longer on the
+// node. The kubelet removes these records together with unused images, at the same interval.
 const pruneInterval = 5 * time.Minute
 
 // prunePullRecords removes the records of image pulls whose images are no longer on the node, until ctx

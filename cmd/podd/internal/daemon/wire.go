@@ -50,7 +50,7 @@ type telemetry struct {
 }
 
 // record adds events to the event log.
-func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...) }
+func (t *telemetry) record(events []event.Event) { t.events.Add(eventNotes(events)...) }
 
 // parts contains the parts of podd run, which newParts creates. No part refers to this struct.
 type parts struct {

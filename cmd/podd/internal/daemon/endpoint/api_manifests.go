@@ -24,10 +24,10 @@ type apiManifests struct {
 	decodeOptions decode.Options // the options of the source that reads dir
 }
 
-// NewManifestStore returns a ManifestStore that reads and writes the manifests in dir. The
-// parameter read contains the options with which the source of dir decodes the manifests.
-func NewManifestStore(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.ManifestStore {
-	return apiManifests{dir, router, read}
+// NewManifestStore returns a ManifestStore that reads and writes the manifests in dir.
+// decodeOptions are the options with which the source of dir decodes the manifests.
+func NewManifestStore(dir *apidir.Dir, router *reconcile.Router, decodeOptions decode.Options) write.ManifestStore {
+	return apiManifests{dir, router, decodeOptions}
 }
 
 var _ write.ManifestStore = apiManifests{}
@@ -109,8 +109,8 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 
 // onlyElement returns the only element of a map, or nil if the map is empty or has several
 // elements.
-func onlyElement[T server.Object](all map[types.NamespacedName]T) server.Object {
-	for _, o := range all {
+func onlyElement[T server.Object](objects map[types.NamespacedName]T) server.Object {
+	for _, o := range objects {
 		return o
 	}
 	return nil

@@ -45,8 +45,8 @@ func (o *Options) clientAccess() (clientAccess, error) {
 // newClientAccess returns a clientAccess that accepts three kinds of credentials: those that podd's
 // own certificate authority has issued, the configured credentials and, unless cluster is nil,
 // those of the cluster.
-func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (clientAccess, error) {
-	authenticator, err := newAuthenticator(c, cluster, own, log)
+func newClientAccess(c config.KubeletAPI, cluster *Cluster, poddCA *pki.Authority, log *slog.Logger) (clientAccess, error) {
+	authenticator, err := newAuthenticator(c, cluster, poddCA, log)
 	if err != nil {
 		return clientAccess{}, err
 	}
@@ -63,21 +63,21 @@ func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, 
 // newAuthenticator returns an authenticator that accepts client certificates of podd's own
 // certificate authority and of the configured authority. It also accepts the configured tokens and,
 // unless cluster is nil, the tokens of the cluster.
-func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
-	a := &auth.Authenticator{AllowsAnonymous: c.AllowAnonymous, CAs: own.RootPoolFunc(nil)}
+func newAuthenticator(c config.KubeletAPI, cluster *Cluster, poddCA *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
+	a := &auth.Authenticator{AllowsAnonymous: c.AllowAnonymous, CAs: poddCA.RootPoolFunc(nil)}
 	if cluster != nil {
 		a.ReviewToken = cluster.ReviewToken
 	}
 	if c.ClientCAFile != "" {
 		valid := func(text []byte) ([]byte, error) {
-			_, err := own.RootPool(text)
+			_, err := poddCA.RootPool(text)
 			return text, err
 		}
 		f, err := reload.Open(log, reload.ParseSingleFile(valid), c.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
-		a.CAs = own.RootPoolFunc(f.Get)
+		a.CAs = poddCA.RootPoolFunc(f.Get)
 	}
 	if c.TokenFile != "" {
 		f, err := reload.Open(log, reload.ParseSingleFile(auth.ParseTokens), c.TokenFile)

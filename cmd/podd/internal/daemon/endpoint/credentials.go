@@ -25,14 +25,14 @@ func (c *credentialIssuer) issue(lifetime time.Duration) (server.Credential, err
 	if c.kubelet == nil {
 		return server.Credential{}, c.disabledError()
 	}
-	until := time.Now().Add(lifetime)
+	expiresAt := time.Now().Add(lifetime)
 	cert, key, err := c.PKI.SignClient("podd-admin", []string{auth.MastersGroup}, lifetime)
 	if err != nil {
 		return server.Credential{}, err
 	}
-	c.Log.Info("credential issued", "user", "podd-admin", "until", until.Format(time.RFC3339))
+	c.Log.Info("credential issued", "user", "podd-admin", "until", expiresAt.Format(time.RFC3339))
 	a := c.Server.API
-	out := server.Credential{Server: "https://" + dialAddress(a.Address), Certificate: cert, Key: key, ExpiresAt: until}
+	out := server.Credential{Server: "https://" + dialAddress(a.Address), Certificate: cert, Key: key, ExpiresAt: expiresAt}
 	if a.CertFile == "" {
 		out.CA = c.PKI.PEM()
 		if c.Cluster == nil || c.Cluster.ServingCertificate == nil {
@@ -48,13 +48,13 @@ func (c *credentialIssuer) revoke() (server.Revocation, error) {
 	if c.kubelet == nil {
 		return server.Revocation{}, c.disabledError()
 	}
-	issued, err := c.PKI.Replace()
+	revokedCA, err := c.PKI.Replace()
 	if err != nil {
 		return server.Revocation{}, fmt.Errorf("revoking credentials: %w; the credentials stay valid; try again", err)
 	}
-	closed := c.kubelet.CloseClients(issued)
-	c.Log.Info("credentials revoked", "connectionsClosed", closed)
-	return server.Revocation{ClosedConnections: closed}, nil
+	closedCount := c.kubelet.CloseClients(revokedCA)
+	c.Log.Info("credentials revoked", "connectionsClosed", closedCount)
+	return server.Revocation{ClosedConnections: closedCount}, nil
 }
 
 // disabledError returns the error for requests while the kubelet API is disabled.
@@ -66,14 +66,14 @@ func (c *credentialIssuer) disabledError() error {
 // addServingCert adds the serving certificate to the credential c. It also sets the server name
 // that the client must verify, which is a DNS name in the certificate.
 func addServingCert(c *server.Credential, certificate certificateFunc) error {
-	serving, err := certificate(nil)
+	servingCert, err := certificate(nil)
 	if err != nil {
 		return err
 	}
-	for _, der := range serving.Certificate {
+	for _, der := range servingCert.Certificate {
 		c.CA = append(c.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
-	if names := serving.Leaf.DNSNames; len(names) > 0 {
+	if names := servingCert.Leaf.DNSNames; len(names) > 0 {
 		c.ServerName = names[0]
 	}
 	return nil

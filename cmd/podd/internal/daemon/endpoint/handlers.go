@@ -79,8 +79,8 @@ func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
 }
 
 // withOnRequest returns a handler that wraps the handler next, and calls OnRequest before and after
-// each request. So podd can return the memory of the request to the operating system when podd is
-// idle again.
+// each request. OnRequest lets podd return the memory of the request to the operating system later,
+// when podd is idle.
 func (h *handlers) withOnRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.OnRequest() // also before the request, because a stream may end long after its allocations

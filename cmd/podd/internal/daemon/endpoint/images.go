@@ -28,14 +28,14 @@ func (s imageStore) List(ctx context.Context) (server.ImageList, error) {
 		list.DiskError = l.DiskError.Error()
 	}
 	for _, i := range l.Images {
-		one := newImage(&i)
-		one.KeepReason = l.Decision.Kept[i.ID]
+		image := newImage(&i)
+		image.KeepReason = l.Decision.Kept[i.ID]
 		for n, r := range l.Decision.Removals {
 			if r.ID == i.ID {
-				one.Removal = &server.ImageRemoval{Reason: string(r.Reason), Message: r.Message, Order: n + 1}
+				image.Removal = &server.ImageRemoval{Reason: string(r.Reason), Message: r.Message, Order: n + 1}
 			}
 		}
-		list.Images = append(list.Images, one)
+		list.Images = append(list.Images, image)
 	}
 	order.Slice(list.Images, func(a, b server.Image) int {
 		return cmp.Or(slices.Compare(a.Names, b.Names), cmp.Compare(a.ID, b.ID))
@@ -60,28 +60,28 @@ func (s imageStore) Remove(ctx context.Context, name string) (server.Image, erro
 
 // Prune implements server.Images.
 func (s imageStore) Prune(ctx context.Context) (server.PrunedImages, error) {
-	all, err := s.manager.Prune(ctx)
-	if err != nil && len(all) == 0 {
+	removed, err := s.manager.Prune(ctx)
+	if err != nil && len(removed) == 0 {
 		return server.PrunedImages{}, err
 	}
-	pruned := server.PrunedImages{Removed: []server.Image{}}
-	for _, i := range all {
-		pruned.Removed = append(pruned.Removed, newImage(&i))
+	result := server.PrunedImages{Removed: []server.Image{}}
+	for _, i := range removed {
+		result.Removed = append(result.Removed, newImage(&i))
 	}
 	if err != nil {
-		pruned.Error = err.Error()
+		result.Error = err.Error()
 	}
-	return pruned, nil
+	return result, nil
 }
 
 // newImage returns an image without the decision of the garbage collection.
 func newImage(i *images.Image) server.Image {
-	one := server.Image{
+	image := server.Image{
 		ID: i.ID, Names: append([]string{}, i.Names...), Bytes: i.SizeBytes, IsPinned: i.Pinned, IsSandboxImage: i.IsSandboxImage,
 		FirstDetected: i.FirstDetected, Users: append([]string{}, i.Users...),
 	}
 	if !i.LastUsed.IsZero() {
-		one.LastUsed = &i.LastUsed
+		image.LastUsed = &i.LastUsed
 	}
-	return one
+	return image
 }

@@ -9,14 +9,14 @@ import (
 	"podd/server/kube"
 )
 
-// kubeAPIHandler returns the handler of the Kubernetes API. Clients are already authenticated;
-// authorizer decides which requests they may make. The handler in the parameter node serves
-// requests for the proxy path of a node.
+// kubeAPIHandler returns the handler of the Kubernetes API. It expects authenticated clients;
+// authorizer decides which requests they may send. The handler node serves requests for the proxy
+// path of a node.
 func (h *handlers) kubeAPIHandler(authorizer auth.Authorizer, node http.Handler) http.Handler {
 	var mayReadSecret func(context.Context, auth.User, string, string) bool
 	if h.Cluster != nil {
-		proxied := auth.ProxyAuthorizer{Authorizer: authorizer, Node: h.Node}
-		authorizer, mayReadSecret = proxied, proxied.MayReadSecret
+		proxyAuthorizer := auth.ProxyAuthorizer{Authorizer: authorizer, Node: h.Node}
+		authorizer, mayReadSecret = proxyAuthorizer, proxyAuthorizer.MayReadSecret
 	}
 	a := &kube.API{
 		KubernetesVersion: manifest.KubernetesVersion,

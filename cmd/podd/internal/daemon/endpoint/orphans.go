@@ -20,21 +20,21 @@ var _ server.Orphans = orphans{}
 
 // List implements server.Orphans.
 func (o orphans) List(ctx context.Context) ([]server.Orphan, error) {
-	found, err := o.router.Orphans(ctx)
+	orphanedDirs, err := o.router.Orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []server.Orphan
-	for _, f := range found {
-		one := server.Orphan{UID: f.UID, Path: f.Path, Reason: f.Reason}
-		used, err := o.volumes.Size(ctx, f.UID)
-		one.Bytes, one.IsPartial = used.Bytes, used.Excess != ""
+	var orphans []server.Orphan
+	for _, f := range orphanedDirs {
+		orphan := server.Orphan{UID: f.UID, Path: f.Path, Reason: f.Reason}
+		usage, err := o.volumes.Size(ctx, f.UID)
+		orphan.Bytes, orphan.IsPartial = usage.Bytes, usage.Excess != ""
 		if err != nil {
-			one.UnmeasuredReason = err.Error()
+			orphan.UnmeasuredReason = err.Error()
 		}
-		all = append(all, one)
+		orphans = append(orphans, orphan)
 	}
-	return all, nil
+	return orphans, nil
 }
 
 // Remove implements server.Orphans.

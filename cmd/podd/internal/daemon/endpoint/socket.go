@@ -46,10 +46,10 @@ func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, apiHandl
 // name, either. Any host on the network of the browser can answer the lookup of such a name
 // (LLMNR). Programs may use any name without a dot, because such a name is not public.
 func rejectForeignHosts(h http.Handler) http.Handler {
-	localOnly := server.RequireKnownHost("localhost", h)
+	localhostHandler := server.RequireKnownHost("localhost", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.IsFromBrowser(r) || strings.Contains(r.Host, ".") {
-			localOnly.ServeHTTP(w, r)
+			localhostHandler.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)

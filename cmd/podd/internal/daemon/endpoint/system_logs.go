@@ -24,17 +24,17 @@ func (l systemLogs) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	opened, err := dir.Follow(name)
+	file, err := dir.Follow(name)
 	if err != nil {
 		return nil, fs.ErrNotExist
 	}
-	defer opened.Close()
-	if info, err := opened.Stat(); err != nil || !isFileOrDir(info) {
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !isFileOrDir(info) {
 		return nil, fs.ErrNotExist
 	}
 	// Open the file by its descriptor instead of its name, because a container may have replaced
 	// the file.
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", opened.Fd()), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}

@@ -42,12 +42,12 @@ func (m *Meter) OOMEvents() ([]model.Event, error) {
 // oomEvents returns two events for each kill: one of the cgroup that has reached its limit, and one of
 // the cgroup of the process. If the node was out of memory, the first is an event of the root cgroup.
 func oomEvents(kills []kernellog.OOMKill) []model.Event {
-	all := make([]model.Event, 0, 2*len(kills))
+	events := make([]model.Event, 0, 2*len(kills))
 	for _, k := range kills {
 		victim := model.EventData{OomKill: &model.OomKillEventData{Pid: k.PID, ProcessName: k.ProcessName, Constraint: k.Constraint}}
-		all = append(all,
+		events = append(events,
 			model.Event{ContainerName: cmp.Or(k.LimitedCgroup, "/"), Timestamp: k.Time, EventType: model.EventOom},
 			model.Event{ContainerName: k.VictimCgroup, Timestamp: k.Time, EventType: model.EventOomKill, EventData: victim})
 	}
-	return all
+	return events
 }

@@ -45,12 +45,12 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 		return nil, err
 	}
 	d := &stats.Disk{At: time.Now(), Pods: map[types.UID]stats.PodDisk{}}
-	used, inodes := root.UsedBytes, root.Inodes-root.InodesFree
-	d.Root = stats.Filesystem{UsedBytes: &used, InodesUsed: &inodes, Space: &root.Space, At: d.At}
-	limited, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	usedBytes, usedInodes := root.UsedBytes, root.Inodes-root.InodesFree
+	d.Root = stats.Filesystem{UsedBytes: &usedBytes, InodesUsed: &usedInodes, Space: &root.Space, At: d.At}
+	runtimeCtx, cancel := context.WithTimeout(ctx, runtimeTimeout)
 	defer cancel()
-	d.Images, d.Layers = m.imageFilesystems(limited)
-	layers := m.layerUsage(limited)
+	d.Images, d.Layers = m.imageFilesystems(runtimeCtx)
+	layers := m.layerUsage(runtimeCtx)
 	v := m.state.View()
 	for i := range pods {
 		if ctx.Err() != nil {
@@ -71,11 +71,11 @@ func (m *diskMeter) imageFilesystems(ctx context.Context) (images, layers *stats
 	if err != nil {
 		return nil, nil
 	}
-	first := func(all []runtime.Filesystem) *stats.Filesystem {
-		if len(all) == 0 {
+	first := func(filesystems []runtime.Filesystem) *stats.Filesystem {
+		if len(filesystems) == 0 {
 			return nil
 		}
-		f := filesystemStats(&all[0], time.Now())
+		f := filesystemStats(&filesystems[0], time.Now())
 		return &f
 	}
 	return first(i), first(l)
@@ -128,11 +128,11 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.CountsAsEphemeral, Filesystem: f})
 	}
 	if files, err := pods.FileUsage(p.UID); err == nil {
-		all := files.Hosts
+		usage := files.Hosts
 		for _, u := range files.Messages {
-			all.Bytes, all.Inodes = all.Bytes+u.Bytes, all.Inodes+u.Inodes
+			usage.Bytes, usage.Inodes = usage.Bytes+u.Bytes, usage.Inodes+u.Inodes
 		}
-		f := part(all)
+		f := part(usage)
 		d.ManagedFiles = &f
 	}
 	d.At, d.Incomplete = time.Now(), ctx.Err() != nil

@@ -55,9 +55,9 @@ func New(o Options) *Meter {
 	// cAdvisor's library uses klog to report each value that it cannot read. Discard these
 	// messages, because users cannot act on them.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	all, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
-	if o.Node.WithoutPodCgroups { // cgroups with these names belong to another agent
-		all, classes = nil, nil
+	podCgroups, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
+	if o.Node.WithoutPodCgroups { // podd has no such cgroups, so cgroups with these names belong to another agent
+		podCgroups, classes = nil, nil
 	}
 	disks := &diskMeter{rootDir: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI, onVolumeMeasured: o.OnVolumeMeasured}
 	return &Meter{
@@ -70,7 +70,7 @@ func New(o Options) *Meter {
 			RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return o.Runtime.ContainerUsages(ctx, o.Node.OwnInstances())
 			},
-			AllPodsCgroups: all, QoSClassCgroups: classes, SearchContainers: o.Node.WithoutPodCgroups, OwnCgroup: stats.OwnCgroup(),
+			AllPodsCgroups: podCgroups, QoSClassCgroups: classes, SearchContainers: o.Node.WithoutPodCgroups, OwnCgroup: stats.OwnCgroup(),
 			RuntimeCgroup: o.RuntimeCgroup, SystemCgroup: o.SystemCgroup, MeasureDisk: disks.measure,
 		}),
 	}
@@ -82,7 +82,7 @@ func (m *Meter) Close() { m.sampler.Close() }
 // sampledPods returns the pods that have a sandbox, with their running containers. root is
 // the parent cgroup of kubepods.
 func sampledPods(v *server.View, root string) []stats.Pod {
-	var all []stats.Pod
+	var pods []stats.Pod
 	for _, p := range v.Pods {
 		if p.SandboxID == "" {
 			continue
@@ -99,9 +99,9 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 				s.Containers = append(s.Containers, r)
 			}
 		}
-		all = append(all, s)
+		pods = append(pods, s)
 	}
-	return all
+	return pods
 }
 
 // sampledContainer returns the container to sample. isRunning is false if the container is not

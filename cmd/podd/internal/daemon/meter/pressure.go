@@ -37,11 +37,11 @@ func (m *Meter) PodUsage(ctx context.Context, resource v1.ResourceName) (map[typ
 
 // processUsage returns the memory and the number of processes of the pods in a sample.
 func processUsage(s *stats.Sample) map[types.UID]*pressure.Usage {
-	all := map[types.UID]*pressure.Usage{}
+	usages := map[types.UID]*pressure.Usage{}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if p.Cgroup == nil && len(p.Containers) == 0 {
-			continue // unknown
+			continue // the usage of the pod is unknown
 		}
 		u := &pressure.Usage{}
 		for _, c := range p.Containers {
@@ -58,17 +58,17 @@ func processUsage(s *stats.Sample) map[types.UID]*pressure.Usage {
 		if p.Cgroup != nil { // also includes the sandbox and volumes in memory
 			u.MemoryBytes = int64(p.Cgroup.Stats().Memory.WorkingSet)
 		}
-		all[p.UID] = u
+		usages[p.UID] = u
 	}
-	return all
+	return usages
 }
 
-// diskUsage returns the disk usage of the pods in v. Of the containers, it counts those that are
-// running. It omits pods that could not be measured. A pod that is newer than the measurement uses
-// nothing, because pods with an unknown usage are evicted first, and a new pod is rarely the cause
-// of the pressure.
+// diskUsage returns the disk usage of the pods in v. It includes only running containers, and omits
+// pods that could not be measured. If a pod is newer than the measurement, diskUsage returns zero
+// usage for the pod. Pods with an unknown usage are evicted first, but a new pod is rarely the cause of
+// the pressure.
 func diskUsage(d *stats.Disk, v *server.View) map[types.UID]*pressure.Usage {
-	all := map[types.UID]*pressure.Usage{}
+	usages := map[types.UID]*pressure.Usage{}
 	for _, p := range v.Pods {
 		if d.Unreached[p.Pod.UID] {
 			continue
@@ -92,12 +92,12 @@ func diskUsage(d *stats.Disk, v *server.View) map[types.UID]*pressure.Usage {
 			u.Layers, u.Logs = add(u.Layers, layer), add(u.Logs, logs)
 			u.Containers = append(u.Containers, pressure.ContainerUsage{Name: c.Name, DiskBytes: add(add(pressure.DiskUsage{}, layer), logs).Bytes})
 		}
-		all[p.Pod.UID] = u
+		usages[p.Pod.UID] = u
 	}
-	return all
+	return usages
 }
 
-// add returns d with the usage of f added, where an unknown usage counts as 0.
+// add returns d with the usage of f added. It treats an unknown usage as 0.
 func add(d pressure.DiskUsage, f stats.Filesystem) pressure.DiskUsage {
 	if f.UsedBytes != nil {
 		d.Bytes += int64(min(*f.UsedBytes, 1<<62))

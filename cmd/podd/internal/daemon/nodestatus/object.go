@@ -51,20 +51,20 @@ func NewNode(o NodeOptions) *v1.Node {
 // resourceList converts resources to the form of a Node, and adds the maximum number of
 // pods in limits.
 func resourceList(limits admission.Limits, r render.Resources) v1.ResourceList {
-	all := v1.ResourceList{
+	amounts := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),
 		v1.ResourcePods:   *resource.NewQuantity(int64(limits.MaxPods), resource.DecimalSI),
 	}
 	if r.EphemeralStorage > 0 {
-		all[v1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.BinarySI)
+		amounts[v1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.BinarySI)
 	}
 	for name, n := range limits.Allocatable {
 		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
-			all[name] = *resource.NewQuantity(n, resource.BinarySI)
+			amounts[name] = *resource.NewQuantity(n, resource.BinarySI)
 		}
 	}
-	return all
+	return amounts
 }
 
 func modTime(path string) metav1.Time {

@@ -66,19 +66,19 @@ type watcher struct {
 	imagesListedAt time.Time           // when the images were last listed
 }
 
-// check lists the images if that is due, publishes them if they have changed, and records OOM
-// kills.
+// check lists the images if imagesInterval has passed or an image was pulled, and publishes changed
+// images. It also records OOM kills.
 func (w *watcher) check(ctx context.Context, now time.Time) {
 	w.record(systemOOMEvents(w.kernelLog.NewOOMKills(), now))
 	if now.Sub(w.imagesListedAt) < imagesInterval {
 		return
 	}
-	all, err := w.listImages(ctx)
+	images, err := w.listImages(ctx)
 	if err != nil {
 		return // the next check lists the images again
 	}
 	w.imagesListedAt = now
-	if next := nodeImages(all, w.maxImages); !reflect.DeepEqual(next, w.published) {
+	if next := nodeImages(images, w.maxImages); !reflect.DeepEqual(next, w.published) {
 		w.published = next
 		w.publish(next)
 	}
@@ -89,14 +89,14 @@ const maxOOMEvents = 10
 
 // systemOOMEvents returns an event for each process that was killed because the node was out of
 // memory. Processes that were killed because of the limit of a cgroup are omitted.
-func systemOOMEvents(kills []kernellog.OOMKill, at time.Time) (all []event.Event) {
+func systemOOMEvents(kills []kernellog.OOMKill, at time.Time) (events []event.Event) {
 	for _, k := range kills {
-		if k.LimitedCgroup == "" && len(all) < maxOOMEvents {
+		if k.LimitedCgroup == "" && len(events) < maxOOMEvents {
 			message := fmt.Sprintf("System OOM encountered, victim process: %s, pid: %d", k.ProcessName, k.PID)
-			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "SystemOOM", message, at))
+			events = append(events, event.NewNodeEvent(v1.EventTypeWarning, "SystemOOM", message, at))
 		}
 	}
-	return all
+	return events
 }
 
 // maxImageNames is the maximum number of names of an image, as in the kubelet.
@@ -104,9 +104,9 @@ const maxImageNames = 5
 
 // nodeImages returns the largest images, each with at most maxImageNames names. limit is the maximum
 // number of images; a negative limit means all. The result is never nil.
-func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
-	all = slices.Clone(all)
-	order.Stable(all, func(a, b runtime.Image) int {
+func nodeImages(images []runtime.Image, limit int) []v1.ContainerImage {
+	images = slices.Clone(images)
+	order.Stable(images, func(a, b runtime.Image) int {
 		switch {
 		case a.SizeBytes > b.SizeBytes:
 			return -1
@@ -116,10 +116,10 @@ func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 		return slices.Compare(a.Tags, b.Tags) // sort also by name, because the runtime returns images in no stable order
 	})
 	if limit >= 0 {
-		all = all[:min(len(all), limit)]
+		images = images[:min(len(images), limit)]
 	}
 	out := []v1.ContainerImage{}
-	for _, i := range all {
+	for _, i := range images {
 		names := slices.Concat(i.Digests, i.Tags)
 		out = append(out, v1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(min(i.SizeBytes, 1<<62))})
 	}

@@ -16,39 +16,39 @@ import (
 // that have not changed since its last call, the function returns the previous result. Only one
 // goroutine at a time may call the function.
 func NewLister(state server.Viewer) func() []rotate.Log {
-	var last *server.View
-	var all []rotate.Log
+	var lastView *server.View
+	var allLogs []rotate.Log
 	byPod := map[*server.PodView][]rotate.Log{}
 	return func() []rotate.Log {
 		v := state.View()
-		if v == last {
-			return all
+		if v == lastView {
+			return allLogs
 		}
-		listed := make(map[*server.PodView][]rotate.Log, len(v.Pods))
-		all = all[:0]
+		nextByPod := make(map[*server.PodView][]rotate.Log, len(v.Pods))
+		allLogs = allLogs[:0]
 		for _, p := range v.Pods {
 			logs, isListed := byPod[p]
 			if !isListed {
 				logs = podLogs(p)
 			}
-			listed[p] = logs
-			all = append(all, logs...)
+			nextByPod[p] = logs
+			allLogs = append(allLogs, logs...)
 		}
-		last, byPod = v, listed
-		return all
+		lastView, byPod = v, nextByPod
+		return allLogs
 	}
 }
 
 func podLogs(p *server.PodView) []rotate.Log {
-	var all []rotate.Log
+	var rotatable []rotate.Log
 	key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 	dir := logs.DirName(key, p.Pod.UID)
 	for c := range server.ContainerStatuses(p.Pod) {
 		if l, ok := containerLog(dir, c, p.Attempts); ok {
-			all = append(all, l)
+			rotatable = append(rotatable, l)
 		}
 	}
-	return all
+	return rotatable
 }
 
 // containerLog returns the log of one container. ok is false if the container never ran.

@@ -14,9 +14,9 @@ import (
 var defaultGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: manifest.CriticalPriority, Grace: plan.MaxGrace}}
 
 // configuredGroups returns the configured groups, or defaultGroups if none are configured.
-func configuredGroups(all []config.ShutdownGroup) []plan.ShutdownGroup {
+func configuredGroups(configured []config.ShutdownGroup) []plan.ShutdownGroup {
 	var groups []plan.ShutdownGroup
-	for _, g := range all {
+	for _, g := range configured {
 		groups = append(groups, plan.ShutdownGroup{Priority: g.Priority, Grace: g.Grace})
 	}
 	if len(groups) == 0 {
@@ -26,33 +26,33 @@ func configuredGroups(all []config.ShutdownGroup) []plan.ShutdownGroup {
 }
 
 // totalGrace returns the sum of the grace periods of the groups, each limited to plan.MaxGrace.
-func totalGrace(groups []plan.ShutdownGroup) (all time.Duration) {
+func totalGrace(groups []plan.ShutdownGroup) (total time.Duration) {
 	for _, g := range groups {
-		all += min(g.Grace, plan.MaxGrace)
+		total += min(g.Grace, plan.MaxGrace)
 	}
-	return all
+	return total
 }
 
 // scaleGroups returns a copy of groups with grace periods that add up to total. It divides total in
 // proportion to the grace periods in groups. If groups equals defaultGroups, critical pods get a
 // third of total.
 func scaleGroups(groups []plan.ShutdownGroup, total time.Duration) []plan.ShutdownGroup {
-	parts := make([]float64, len(groups))
+	shares := make([]float64, len(groups))
 	for i, g := range groups {
-		parts[i] = g.Grace.Seconds()
+		shares[i] = g.Grace.Seconds()
 	}
 	if slices.Equal(groups, defaultGroups) {
-		parts = []float64{2, 1}
+		shares = []float64{2, 1}
 	}
-	all := 0.
-	for _, p := range parts {
-		all += p
+	sum := 0.
+	for _, p := range shares {
+		sum += p
 	}
 	out := slices.Clone(groups)
 	for i := range out {
 		out[i].Grace = 0
-		if all > 0 {
-			out[i].Grace = time.Duration(parts[i] / all * float64(total)).Truncate(time.Millisecond)
+		if sum > 0 {
+			out[i].Grace = time.Duration(shares[i] / sum * float64(total)).Truncate(time.Millisecond)
 		}
 	}
 	return out

@@ -83,10 +83,10 @@ func (m *Manager) Run(ctx context.Context) error {
 	period := totalGrace(m.groups)
 	return logind.Run(ctx, logind.Options{
 		DropInPath: logind.DropInPath, StopTimeout: period, Log: m.log,
-		Begin: func(ctx context.Context, within time.Duration) error {
+		Begin: func(ctx context.Context, limit time.Duration) error {
 			groups := m.groups
-			if within < period {
-				groups = scaleGroups(groups, within)
+			if limit < period {
+				groups = scaleGroups(groups, limit)
 			}
 			return m.begin(ctx, initiatorLogind, groups)
 		},

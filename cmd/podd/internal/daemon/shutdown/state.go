@@ -32,12 +32,12 @@ type record struct {
 // Load returns the state that is stored in the run directory. boot is the node's boot ID.
 func Load(runDir, boot string, log *slog.Logger) *State {
 	s := &State{path: filepath.Join(runDir, "shutdown.json"), bootID: boot}
-	now, err := readRecord(s.path, boot)
+	stored, err := readRecord(s.path, boot)
 	if err != nil {
 		log.Warn("reading the stored shutdown failed; running pods", "err", err)
 	}
-	if s.current = now; now != nil {
-		log.Warn("node is shutting down; no pod starts before the next boot, unless a user runs \"podd shutdown --cancel\"", "by", now.Initiator)
+	if s.current = stored; stored != nil {
+		log.Warn("node is shutting down; no pod starts before the next boot, unless a user runs \"podd shutdown --cancel\"", "by", stored.Initiator)
 	}
 	return s
 }
@@ -49,20 +49,20 @@ func readRecord(path, boot string) (*record, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var now record
+	var stored record
 	if err == nil {
-		err = json.Unmarshal(data, &now)
+		err = json.Unmarshal(data, &stored)
 	}
-	if err == nil && len(now.Groups) == 0 {
+	if err == nil && len(stored.Groups) == 0 {
 		err = errors.New("no groups")
 	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", path, err)
-	case now.BootID != boot:
+	case stored.BootID != boot:
 		return nil, nil
 	}
-	return &now, nil
+	return &stored, nil
 }
 
 // Groups returns the groups of the shutdown in progress, or nil.

@@ -15,8 +15,9 @@ import (
 // format.
 const TimesFile = "graceful_node_shutdown_state"
 
-// times contains when the last shutdown began and when it ended. It is stored in a file, so that it is
-// known after the next boot. If the file is lost, only the metrics of the shutdown are lost.
+// times contains the times at which the last shutdown began and ended. podd stores them in a file, so
+// that it can report them after the next boot. If the file is lost, only the metrics of the shutdown
+// are lost.
 type times struct {
 	StartTime time.Time `json:"startTime"`
 	EndTime   time.Time `json:"endTime"` // zero if the shutdown has not ended

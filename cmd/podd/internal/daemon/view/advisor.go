@@ -20,11 +20,11 @@ func NewAdvisor(node render.Node, resolvConf string, dns func() (render.DNS, err
 	return &Advisor{node, resolvConf, dns}
 }
 
-// warnings returns the warnings about a set. The first result contains the warnings to show: first
-// those about pods, ordered by pod name, and then those about the node. The second result contains
-// the warnings that are only recorded as events. Each call reads the DNS configuration of the node,
+// warnings returns the warnings about a set. problems contains the warnings that podd shows: first
+// the warnings about pods, ordered by pod name, and then those about the node. eventOnly contains the
+// warnings that podd only records as events. Each call reads the DNS configuration of the node,
 // because a new sandbox gets the current configuration.
-func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem) {
+func (a *Advisor) warnings(set *manifest.Set) (problems, eventOnly []manifest.Problem) {
 	if a == nil || set == nil {
 		return nil, nil
 	}
@@ -33,9 +33,9 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 	}
 	for _, p := range set.Pods {
 		for _, advice := range render.AdviseDNS(p, a.node) {
-			list := &all
+			list := &problems
 			if advice.EventOnly {
-				list = &transient
+				list = &eventOnly
 			}
 			*list = append(*list, manifest.Problem{
 				Severity: manifest.Warning, Pod: p.Key, Path: p.Origin.Path, Position: p.Origin.Position(advice.Field),
@@ -43,11 +43,11 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 			})
 		}
 	}
-	order.Slice(all, func(p, q manifest.Problem) int {
+	order.Slice(problems, func(p, q manifest.Problem) int {
 		return cmp.Or(cmp.Compare(p.Pod.String(), q.Pod.String()), cmp.Compare(p.FieldPath, q.FieldPath))
 	})
 	for _, advice := range render.AdviseNodeDNS(a.node.DNS) {
-		all = append(all, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, FieldPath: advice.Field, Message: advice.Message})
+		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, FieldPath: advice.Field, Message: advice.Message})
 	}
-	return all, transient
+	return problems, eventOnly
 }

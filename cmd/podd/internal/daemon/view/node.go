@@ -47,19 +47,19 @@ func NewNodeBuilder(node *v1.Node, initialIPs []string) *NodeBuilder {
 
 // nodeAddresses returns the addresses of a Node.
 func nodeAddresses(ips []string, name string) []v1.NodeAddress {
-	var all []v1.NodeAddress
+	var addresses []v1.NodeAddress
 	for _, ip := range ips {
-		all = append(all, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
+		addresses = append(addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
 	}
-	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: name})
+	return append(addresses, v1.NodeAddress{Type: v1.NodeHostName, Address: name})
 }
 
 // update returns the Node object for c and facts; facts may be nil. If nothing has changed, update
 // returns the same pointer as the previous call.
 func (m *NodeBuilder) update(c reconcile.Change, facts *nodeFacts) *v1.Node {
 	r := c.Node
-	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
-	if m.published != nil && m.state == now && m.facts == facts && maps.Equal(m.devices, c.Devices) && maps.Equal(m.handlers, r.Handlers) {
+	current := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
+	if m.published != nil && m.state == current && m.facts == facts && maps.Equal(m.devices, c.Devices) && maps.Equal(m.handlers, r.Handlers) {
 		return m.published
 	}
 	n := m.template.DeepCopy()
@@ -81,7 +81,7 @@ func (m *NodeBuilder) update(c reconcile.Change, facts *nodeFacts) *v1.Node {
 		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
 	}
 	setFeatures(&n.Status, r)
-	m.state, m.devices, m.facts, m.handlers, m.published = now, c.Devices, facts, r.Handlers, n
+	m.state, m.devices, m.facts, m.handlers, m.published = current, c.Devices, facts, r.Handlers, n
 	return n
 }
 
@@ -98,8 +98,8 @@ func setResources(s *v1.NodeStatus, c reconcile.Change) {
 	}
 }
 
-// setFeatures sets the features that the runtime and its handlers report. It sets none if the
-// runtime reports none, as older runtimes do.
+// setFeatures sets the features that the runtime and its handlers report. Older runtimes report no
+// features; setFeatures then sets none.
 func setFeatures(s *v1.NodeStatus, r runtime.Node) {
 	if r.Handlers == nil {
 		return

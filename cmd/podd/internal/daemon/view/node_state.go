@@ -33,17 +33,17 @@ type NodeProblems struct {
 
 // list returns all problems in the order in which podd shows them. The parameter initial contains
 // the problems that podd found when it started.
-func (p NodeProblems) list(initial []manifest.Problem) (all []manifest.Problem) {
-	for _, one := range []*manifest.Problem{p.NodeName, p.DNS, p.Pressure} {
-		if one != nil {
-			all = append(all, *one)
+func (p NodeProblems) list(initial []manifest.Problem) (problems []manifest.Problem) {
+	for _, problem := range []*manifest.Problem{p.NodeName, p.DNS, p.Pressure} {
+		if problem != nil {
+			problems = append(problems, *problem)
 		}
 	}
-	all = append(all, initial...)
+	problems = append(problems, initial...)
 	if p.Cluster != "" {
-		all = append(all, manifest.Problem{Severity: manifest.Error, Message: p.Cluster})
+		problems = append(problems, manifest.Problem{Severity: manifest.Error, Message: p.Cluster})
 	}
-	return slices.Concat(all, p.RejectedPods, p.UnmeasuredPods)
+	return slices.Concat(problems, p.RejectedPods, p.UnmeasuredPods)
 }
 
 // A NodeState contains the state of the node that a Publisher shows in addition to the
@@ -82,18 +82,18 @@ func (s *NodeState) SetDNSProblem(p *manifest.Problem) {
 }
 
 // SetRejectedPods sets NodeProblems.RejectedPods.
-func (s *NodeState) SetRejectedPods(all []manifest.Problem) {
-	s.update(func() { s.problems.RejectedPods = all })
+func (s *NodeState) SetRejectedPods(problems []manifest.Problem) {
+	s.update(func() { s.problems.RejectedPods = problems })
 }
 
 // SetUnmeasuredPods sets NodeProblems.UnmeasuredPods.
-func (s *NodeState) SetUnmeasuredPods(all []manifest.Problem) {
-	s.update(func() { s.problems.UnmeasuredPods = all })
+func (s *NodeState) SetUnmeasuredPods(problems []manifest.Problem) {
+	s.update(func() { s.problems.UnmeasuredPods = problems })
 }
 
 // SetImages sets nodeFacts.Images.
-func (s *NodeState) SetImages(all []v1.ContainerImage) {
-	s.updateFacts(func(f *nodeFacts) { f.Images = all })
+func (s *NodeState) SetImages(images []v1.ContainerImage) {
+	s.updateFacts(func(f *nodeFacts) { f.Images = images })
 }
 
 // SetPressure sets nodeFacts.Pressure to c and NodeProblems.Pressure to p. p is nil if the node is not

@@ -96,8 +96,8 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		addObjects(s, &out.TrustBundles, certificates.SchemeGroupVersion.WithKind("ClusterTrustBundle"), o.TrustBundles, o, (*certificates.ClusterTrustBundle).DeepCopy, nil, nil)
 		addObjects(s, &out.CSIDrivers, storage.SchemeGroupVersion.WithKind("CSIDriver"), o.CSIDrivers, o, (*storage.CSIDriver).DeepCopy, nil, nil)
 	}
-	for _, all := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes, out.TrustBundles, out.CSIDrivers} {
-		slices.SortFunc(all, func(a, b *server.ObjectView) int {
+	for _, list := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes, out.TrustBundles, out.CSIDrivers} {
+		slices.SortFunc(list, func(a, b *server.ObjectView) int {
 			return cmp.Or(cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 		})
 	}
@@ -124,9 +124,9 @@ type objectBuilder struct {
 // bindings returns the bindings of the claims and volumes of one source.
 func (s *objectBuilder) bindings(o *manifest.Objects) (claims, volumes map[types.NamespacedName]objectBinding) {
 	claims, volumes = map[types.NamespacedName]objectBinding{}, map[types.NamespacedName]objectBinding{}
-	all := refs.NewClaims(o)
+	index := refs.NewClaims(o)
 	for key, c := range o.Claims {
-		b, missing := s.findBinding(all, c)
+		b, missing := s.findBinding(index, c)
 		if missing != "" {
 			claims[key] = objectBinding{isPending: true}
 			continue
@@ -140,32 +140,32 @@ func (s *objectBuilder) bindings(o *manifest.Objects) (claims, volumes map[types
 }
 
 // addObjects adds copies of the objects of one kind and source. finish completes a copy.
-func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kind schema.GroupVersionKind, all map[types.NamespacedName]T, objects manifest.Objects, deepCopy func(T) T, bindings map[types.NamespacedName]objectBinding, finish func(T, objectBinding)) {
-	for key, o := range all {
+func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kind schema.GroupVersionKind, source map[types.NamespacedName]T, objects manifest.Objects, deepCopy func(T) T, bindings map[types.NamespacedName]objectBinding, finish func(T, objectBinding)) {
+	for key, o := range source {
 		ref := manifest.ObjectRef{Kind: kind.Kind, NamespacedName: key}
 		if _, isShown := s.views[ref]; isShown {
 			continue
 		}
 		origin := objects.Origins[ref]
-		now := cachedView{object: o, binding: bindings[key], origin: objectOrigin{origin.Source, origin.Path, origin.Line, s.modTimes[origin.Path]}}
-		if previous := s.previous[ref]; previous.object == now.object && previous.origin == now.origin && previous.binding == now.binding {
-			now.view = previous.view
+		cached := cachedView{object: o, binding: bindings[key], origin: objectOrigin{origin.Source, origin.Path, origin.Line, s.modTimes[origin.Path]}}
+		if previous := s.previous[ref]; previous.object == cached.object && previous.origin == cached.origin && previous.binding == cached.binding {
+			cached.view = previous.view
 		} else {
-			shown := deepCopy(o)
-			shown.GetObjectKind().SetGroupVersionKind(kind)
-			if shown.GetUID() == "" {
-				shown.SetUID(server.DeriveUID(kind.Kind, origin.Source, key.Namespace, key.Name))
+			object := deepCopy(o)
+			object.GetObjectKind().SetGroupVersionKind(kind)
+			if object.GetUID() == "" {
+				object.SetUID(server.DeriveUID(kind.Kind, origin.Source, key.Namespace, key.Name))
 			}
-			if shown.GetCreationTimestamp().Time.IsZero() || origin.Source != s.apiSource {
-				shown.SetCreationTimestamp(metav1.NewTime(now.origin.modTime))
+			if object.GetCreationTimestamp().Time.IsZero() || origin.Source != s.apiSource {
+				object.SetCreationTimestamp(metav1.NewTime(cached.origin.modTime))
 			}
 			if finish != nil {
-				finish(shown, now.binding)
+				finish(object, cached.binding)
 			}
-			now.view = &server.ObjectView{Object: shown, Path: origin.Path, Line: origin.Line}
+			cached.view = &server.ObjectView{Object: object, Path: origin.Path, Line: origin.Line}
 		}
-		s.views[ref] = now
-		*to = append(*to, now.view)
+		s.views[ref] = cached
+		*to = append(*to, cached.view)
 	}
 }
 

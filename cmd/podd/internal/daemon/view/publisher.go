@@ -42,7 +42,7 @@ type Publisher struct {
 // Findings are the problems of a set and its pods.
 type Findings struct {
 	Problems          []manifest.Problem // shown until the next set
-	EventOnlyProblems []manifest.Problem // not shown, only recorded as events
+	EventOnlyProblems []manifest.Problem // only recorded as events, and not shown in the View
 }
 
 // Options are the options of a Publisher. All but Base may be zero.
@@ -87,18 +87,18 @@ func NewPublisher(o Options) *Publisher {
 func (v *Publisher) Publish(c reconcile.Change) Findings {
 	now := time.Now()
 	for _, key := range c.Removed {
-		if last := v.pods[key]; last != nil && v.o.OnPodRemoved != nil {
-			v.o.OnPodRemoved(last, now)
+		if lastView := v.pods[key]; lastView != nil && v.o.OnPodRemoved != nil {
+			v.o.OnPodRemoved(lastView, now)
 		}
 		v.setPod(key, nil)
 		delete(v.reports, key)
 	}
 	for _, r := range c.Reports {
-		before := v.pods[r.Key]
+		previous := v.pods[r.Key]
 		v.reports[r.Key] = r
 		v.setPod(r.Key, podView(r, desiredPod(c.Set, r.Key)))
 		if v.o.OnPodChanged != nil {
-			v.o.OnPodChanged(before, v.pods[r.Key], now)
+			v.o.OnPodChanged(previous, v.pods[r.Key], now)
 		}
 	}
 	problems, facts := v.o.State.get()
@@ -140,10 +140,10 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 		r, hasReport := v.reports[key]
 		switch {
 		case !hasReport:
-			before := v.pods[key]
+			previous := v.pods[key]
 			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Object}, p))
 			if v.o.OnPodChanged != nil {
-				v.o.OnPodChanged(before, v.pods[key], now)
+				v.o.OnPodChanged(previous, v.pods[key], now)
 			}
 		case v.pods[key].IsCurrent != isCurrent(r, p):
 			v.setPod(key, podView(r, p))
@@ -155,18 +155,18 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 // which affect all pods.
 func runtimeProblems(c reconcile.Change) []manifest.Problem {
 	n := c.Node
-	var all []manifest.Problem
+	var problems []manifest.Problem
 	add := func(ready bool, message string) {
 		if !ready && message != "" {
-			all = append(all, manifest.Problem{Severity: manifest.Error, Message: message})
+			problems = append(problems, manifest.Problem{Severity: manifest.Error, Message: message})
 		}
 	}
 	add(n.Ready, n.Message)
 	add(n.NetworkReady, n.NetworkMessage)
 	if text := c.Addresses.Problem; text != "" {
-		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: text})
+		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Message: text})
 	}
-	return all
+	return problems
 }
 
 // findingsIn returns the findings of a set, or none if set is nil.
@@ -174,8 +174,8 @@ func (v *Publisher) findingsIn(set *manifest.Set) Findings {
 	if set == nil {
 		return Findings{}
 	}
-	shown, advice := v.o.Advisor.warnings(set)
-	return Findings{Problems: slices.Concat(set.Problems, shown), EventOnlyProblems: advice}
+	warnings, eventOnly := v.o.Advisor.warnings(set)
+	return Findings{Problems: slices.Concat(set.Problems, warnings), EventOnlyProblems: eventOnly}
 }
 
 // desiredPod returns the desired pod with a key, or nil if set is nil or does not contain it.
@@ -205,22 +205,22 @@ func (v *Publisher) setPod(key types.NamespacedName, p *server.PodView) {
 }
 
 // problemViews returns the views of problems, and records when each problem first appeared.
-func (v *Publisher) problemViews(all []manifest.Problem, now time.Time) []server.ProblemView {
-	since := make(map[manifest.Problem]time.Time, len(all))
-	out := make([]server.ProblemView, 0, len(all))
-	for _, p := range all {
-		appeared, isOld := v.firstSeen[p]
-		if !isOld {
-			appeared = now
+func (v *Publisher) problemViews(problems []manifest.Problem, now time.Time) []server.ProblemView {
+	firstSeen := make(map[manifest.Problem]time.Time, len(problems))
+	out := make([]server.ProblemView, 0, len(problems))
+	for _, p := range problems {
+		firstTime, hasAppeared := v.firstSeen[p]
+		if !hasAppeared {
+			firstTime = now
 		}
-		since[p] = appeared
+		firstSeen[p] = firstTime
 		out = append(out, server.ProblemView{
 			Path: p.Path, Line: int(p.Position.Line), Column: int(p.Position.Column),
 			Severity: string(p.Severity), FieldPath: p.FieldPath, Message: p.Message,
-			Pod: server.Key(p.Pod), Since: appeared,
+			Pod: server.Key(p.Pod), Since: firstTime,
 		})
 	}
-	v.firstSeen = since
+	v.firstSeen = firstSeen
 	order.Stable(out, func(a, b server.ProblemView) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -282,27 +282,27 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 
 // differingAttemptNumbers returns the attempt numbers of containers by container ID. It omits containers
 // whose attempt number equals their restart count.
-func differingAttemptNumbers(observed []runtime.Incarnation) map[string]uint32 {
-	var differing map[string]uint32
-	for i := range observed {
-		for j := range observed[i].Containers {
-			c := &observed[i].Containers[j]
+func differingAttemptNumbers(incarnations []runtime.Incarnation) map[string]uint32 {
+	var attempts map[string]uint32
+	for i := range incarnations {
+		for j := range incarnations[i].Containers {
+			c := &incarnations[i].Containers[j]
 			if c.Restarts() == c.Attempt {
 				continue
 			}
-			if differing == nil {
-				differing = map[string]uint32{}
+			if attempts == nil {
+				attempts = map[string]uint32{}
 			}
-			differing[c.ID] = c.Attempt
+			attempts[c.ID] = c.Attempt
 		}
 	}
-	return differing
+	return attempts
 }
 
 // readySandboxID returns the ID of the ready sandbox, or "" if there is none.
-func readySandboxID(observed []runtime.Incarnation) string {
-	for i := range observed {
-		if inc := &observed[i]; inc.Ready && !inc.Foreign {
+func readySandboxID(incarnations []runtime.Incarnation) string {
+	for i := range incarnations {
+		if inc := &incarnations[i]; inc.Ready && !inc.Foreign {
 			return inc.ID
 		}
 	}
