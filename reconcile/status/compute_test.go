@@ -259,6 +259,66 @@ func TestRestartCount_Recorded(t *testing.T) {
 	}
 }
 
+// TestInitContainer_NotListed checks the state of an init container that the runtime no longer lists
+// although a regular container runs, as after the container was removed while podd did not run.
+func TestInitContainer_NotListed(t *testing.T) {
+	const unseen = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally"
+	always := v1.ContainerRestartPolicyAlways
+	exit := func(code int32) *v1.ContainerStateTerminated {
+		return &v1.ContainerStateTerminated{ExitCode: code, Reason: "Recorded"}
+	}
+	tests := []struct {
+		name      string
+		init      v1.Container
+		facts     ContainerFacts
+		previous  v1.ContainerState
+		lists     []runtime.Container
+		want      string // reason, or "waiting " and the reason
+		message   string
+		wantPhase v1.PodPhase
+		last      int32 // exit code of the last termination state; -1 if there is none
+	}{
+		{name: "exit not observed", want: "Completed", message: unseen, wantPhase: v1.PodRunning, last: -1},
+		{name: "successful exit recorded", facts: ContainerFacts{LastExit: exit(0)}, want: "Recorded", wantPhase: v1.PodRunning, last: -1},
+		{name: "only an earlier exit recorded", facts: ContainerFacts{LastExit: exit(1)}, want: "Completed", message: unseen, wantPhase: v1.PodRunning, last: 1},
+		{name: "running in the previous status", previous: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, want: "Completed", message: unseen, wantPhase: v1.PodRunning, last: -1},
+		{name: "sidecar", init: v1.Container{RestartPolicy: &always}, want: "waiting PodInitializing", wantPhase: v1.PodPending, last: -1},
+		{name: "all containers are restarted", facts: ContainerFacts{RestartsWithAll: true}, want: "waiting PodInitializing", wantPhase: v1.PodPending, last: -1},
+		{name: "no regular container", lists: []runtime.Container{}, want: "waiting PodInitializing", wantPhase: v1.PodPending, last: -1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := runningFacts(v1.Container{})
+			tt.init.Name = "init"
+			f.Pod.Object.Spec.InitContainers = []v1.Container{tt.init}
+			f.Containers["init"] = tt.facts
+			f.Previous = &v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: "init", State: tt.previous}}}
+			if tt.lists != nil {
+				f.Observed[0].Containers = tt.lists
+			}
+			s := Compute(f)
+			got, message, last := "", "", int32(-1)
+			switch state := s.InitContainerStatuses[0].State; {
+			case state.Waiting != nil:
+				got = "waiting " + state.Waiting.Reason
+			case state.Terminated != nil:
+				got, message = state.Terminated.Reason, state.Terminated.Message
+			}
+			if e := s.InitContainerStatuses[0].LastTerminationState.Terminated; e != nil {
+				last = e.ExitCode
+			}
+			if got != tt.want || message != tt.message || s.Phase != tt.wantPhase || last != tt.last || s.InitContainerStatuses[0].RestartCount != 0 {
+				t.Errorf("got %s %q, phase %s, last exit code %d, %d restarts; want %s %q, phase %s, last exit code %d, 0 restarts",
+					got, message, s.Phase, last, s.InitContainerStatuses[0].RestartCount, tt.want, tt.message, tt.wantPhase, tt.last)
+			}
+			f.Previous = &s
+			if diff := cmp.Diff(s, Compute(f)); diff != "" {
+				t.Errorf("second Compute (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestRestartWithoutPolicy checks the status of a container that is restarted although its restart
 // policy does not require it. The status must not be terminated, because the API server rejects
 // updates from terminated to another state in this case.

@@ -1,11 +1,25 @@
 package status
 
-import v1 "k8s.io/api/core/v1"
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+)
 
 // setFromHistory sets the status of a container that the runtime does not list, because the
 // container was never created or its record was removed.
 func (c *observedContainer) setFromHistory(s *v1.ContainerStatus) {
 	s.State = c.waitingState()
+	if c.hasCompletedUnseen() {
+		s.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+			Reason:  completedReason,
+			Message: "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",
+		}}
+		if s.LastTerminationState.Terminated = c.lastExit(); s.LastTerminationState.Terminated == nil {
+			s.LastTerminationState = *c.previous.LastTerminationState.DeepCopy()
+		}
+		return
+	}
 	end := c.lastKnownExit()
 	if end == nil {
 		return
@@ -31,6 +45,21 @@ func (c *observedContainer) setFromHistory(s *v1.ContainerStatus) {
 	if t := p.LastTerminationState.Terminated; t != nil && *t != *end {
 		s.LastTerminationState = p.LastTerminationState
 	}
+}
+
+// hasCompletedUnseen reports whether the container is an init container that has completed, although
+// the runtime does not list it and podd did not observe its exit. This is certain if the runtime lists
+// a regular container of the same sandbox, because that is created after all init containers have
+// completed. Source: convertToAPIContainerStatuses (pkg/kubelet/kubelet_pods.go).
+func (c *observedContainer) hasCompletedUnseen() bool {
+	if c.role != initRole || manifest.IsSidecar(c.spec) || !c.initialized || c.facts.RestartsWithAll {
+		return false
+	}
+	end := c.facts.LastExit
+	if end == nil {
+		end = c.previous.State.Terminated
+	}
+	return end == nil || end.ExitCode != 0
 }
 
 // lastKnownExit returns the last exit of a container that the runtime does not list, or
