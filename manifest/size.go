@@ -52,8 +52,8 @@ func formatAmount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// ParseSize returns the requests and limits in a size (FormatSize). It ignores zero and invalid
-// amounts.
+// ParseSize returns the requests and limits from a size that FormatSize has returned. It ignores zero
+// and invalid amounts.
 func ParseSize(size string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
 	amounts := parseSize(size)

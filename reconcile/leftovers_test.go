@@ -14,7 +14,8 @@ import (
 	"podd/runtime/logs"
 )
 
-// leftovers contains the log directories of pods and the number of starts in each directory.
+// leftovers contains the log directories of pods, and for each container the number of attempts with
+// logs in the directory.
 type leftovers struct {
 	logs string
 

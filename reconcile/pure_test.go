@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The reasons why a pure function does not use a package or function.
+// The reasons why a pure function must not use a package or function.
 const (
 	timeIsArgument = "the time is an argument"
 	neverWaits     = "pure functions never wait"

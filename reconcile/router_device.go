@@ -33,7 +33,7 @@ var _ DeviceManager = (*device.Manager)(nil)
 // available devices. Until r.allWorkersReported is set, no pod loses devices, because a worker may
 // not have reported its devices yet.
 func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
-	if r.o.Devices.HasAllocations() || r.hasObservedDevices() { // on most nodes no devices are allocated, so that there are no holders to find
+	if r.o.Devices.HasAllocations() || r.hasObservedDeviceUse() { // on most nodes no devices are allocated, so that there are no holders to find
 		holders := map[allocation.PodVersion]allocation.IDs{}
 		for key, e := range r.entries {
 			n := e.nameFacts(key, r.observed[key])
@@ -48,8 +48,8 @@ func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
 	return r.devices
 }
 
-// hasObservedDevices reports whether a container was observed to have devices.
-func (r *Router) hasObservedDevices() bool {
+// hasObservedDeviceUse reports whether a container was observed to have devices.
+func (r *Router) hasObservedDeviceUse() bool {
 	for key, e := range r.entries {
 		if n := e.nameFacts(key, r.observed[key]); n.HasRecordedDevices() {
 			return true

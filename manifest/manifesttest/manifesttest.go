@@ -31,7 +31,7 @@ func DecodeOne(t testing.TB, text string, o decode.Options) *manifest.Pod {
 	t.Helper()
 	f := decode.File([]byte(text), o)
 	if len(f.Pods) != 1 || f.HasRefusedDocument() {
-		t.Fatalf("want one pod without errors, got %d pods and problems %v of\n%s", len(f.Pods), f.Problems, text)
+		t.Fatalf("want one pod without errors, got %d pods and problems %v; manifest:\n%s", len(f.Pods), f.Problems, text)
 	}
 	return f.Pods[0]
 }

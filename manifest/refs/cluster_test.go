@@ -125,8 +125,8 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 		"no token":            {without("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Blocker{MissingMessage: "failed to fetch token", Volume: "api"}},
 		"no class":            {without("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Blocker{MissingMessage: `RuntimeClass "gvisor" not found`}},
 		// Only the container waits for its variables. An image is pulled without the Secret.
-		"variables absent": {without("Secret", "env", `secret "env" not found`, true), refs.Blocker{}},
-		"pull absent":      {without("Secret", "pull", `secret "pull" not found`, true), refs.Blocker{}},
+		"Secret of the variables absent": {without("Secret", "env", `secret "env" not found`, true), refs.Blocker{}},
+		"pull absent":                    {without("Secret", "pull", `secret "pull" not found`, true), refs.Blocker{}},
 		"no key": {func(o *manifest.Objects) { o.ConfigMaps[in("conf")].Data = nil },
 			refs.Blocker{MissingMessage: "references non-existent config key: a", Volume: "conf"}},
 		"no claim": {without("PersistentVolumeClaim", "data", `persistentvolumeclaim "data" not found`, true),

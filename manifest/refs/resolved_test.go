@@ -120,7 +120,7 @@ func TestResolveSet_Changes(t *testing.T) {
 			}
 			was, now := one.Set.Pods[webKey], b.Set.Pods[webKey]
 			if changed := was.Hash != now.Hash; changed != (restartOnChange && !strings.HasSuffix(name, "pull")) {
-				t.Errorf("%s: after an edit of %s: got new version %v, want it only with restart-on-change", more, name, changed)
+				t.Errorf("%s: after an edit of %s: got a changed hash of the pod: %v, want true only with restart-on-change", more, name, changed)
 			}
 			if now.HasFixedUID && now.UID != was.UID || !now.HasFixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Object.UID != now.UID {
 				t.Errorf("%s: got UID %s (%s in Spec) after %s, want a new UID", more, now.UID, now.Object.UID, was.UID)

@@ -91,7 +91,7 @@ func TestSchema_Check(t *testing.T) {
 			t.Errorf("%s: clean tree of Check (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(tt.faults, faults, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: faults of Check (-want +got):\n%s", name, diff)
+			t.Errorf("%s: faults that Check reports (-want +got):\n%s", name, diff)
 		}
 		faults = nil
 		if tt.patch == nil {

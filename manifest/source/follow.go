@@ -25,7 +25,7 @@ type follower struct {
 	// hasUserAcceptedDir reports whether a user has accepted the directory. If so, the current check
 	// accepts the directory with any identity.
 	hasUserAcceptedDir bool
-	pendingDir         pendingDir // the directory that podd has not accepted yet; zero if there is none
+	pendingDir         pendingDir // the new directory that podd accepts if it stays unchanged; zero if there is none
 
 	touchedPaths     map[string]bool // paths named by events since the last check
 	mustReadAll      bool

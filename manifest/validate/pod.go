@@ -22,8 +22,8 @@ import (
 
 // Options describe the source of a pod and its node.
 type Options struct {
-	// IsFromAPI reports whether the pod comes from an API server. The API server has
-	// validated the pod, and the name of the pod gets no suffix.
+	// IsFromAPI reports whether the pod comes from an API server. If so, the API server has validated
+	// the pod, and podd adds no suffix to the name of the pod.
 	IsFromAPI bool
 	// NodeName is the node's name; "" allows any spec.nodeName.
 	NodeName string

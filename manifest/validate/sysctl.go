@@ -20,8 +20,8 @@ const (
 )
 
 var (
-	sysctlName   = lazyregexp.New(sysctlParents + sysctlPart + `$`)
-	sysctlPrefix = lazyregexp.New(sysctlParents + `([a-z0-9][-_a-z0-9]*)?\*$`)
+	sysctlName     = lazyregexp.New(sysctlParents + sysctlPart + `$`)
+	sysctlWildcard = lazyregexp.New(sysctlParents + `([a-z0-9][-_a-z0-9]*)?\*$`)
 )
 
 // IsSysctlName reports whether name has the form of a sysctl's name. The kernel may have no sysctl of
@@ -33,7 +33,7 @@ func IsSysctlName(name string) bool {
 // IsSysctlPattern reports whether pattern has the form of a sysctl's name, or consists of the
 // beginning of a name and *.
 func IsSysctlPattern(pattern string) bool {
-	return IsSysctlName(pattern) || len(pattern) <= maxSysctlLength && sysctlPrefix().MatchString(pattern)
+	return IsSysctlName(pattern) || len(pattern) <= maxSysctlLength && sysctlWildcard().MatchString(pattern)
 }
 
 func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {

@@ -37,9 +37,9 @@ type candidate struct {
 	// WindingDown reports whether the desired version has finished and its reservations are
 	// being released.
 	WindingDown bool
-	// WaitsForRestart reports whether the desired version was evicted and runs again. When it has
-	// released its reservations, Finished becomes false, and it is admitted like a version that has
-	// not run yet.
+	// WaitsForRestart reports whether the desired version was evicted and must be started again. When
+	// the version has released its reservations, Finished becomes false, and the version is admitted
+	// as if it had never run.
 	WaitsForRestart bool
 	// Active reports whether the name counts towards Limits.MaxPods.
 	Active bool

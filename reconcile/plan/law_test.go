@@ -466,8 +466,9 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 	w.checkRunning(t, d, &lives[0])
 }
 
-// cannotFinish reports whether a pod can never finish: every init container is restarted after each
-// exit, so that none can make the pod fail, and so is at least one regular container.
+// cannotFinish reports whether a pod can never finish. This is the case if all init containers and at
+// least one regular container are restarted after each exit. Any other init container could make
+// the pod fail.
 func cannotFinish(spec *v1.PodSpec) bool {
 	restarts := func(c v1.Container) bool {
 		return manifest.EffectiveRestartPolicy(spec, &c) == v1.RestartPolicyAlways

@@ -42,7 +42,8 @@ type RunProbe struct {
 	Kind      ProbeKind
 }
 
-// Subject implements Action. At most one attempt of each kind is in progress for a container.
+// Subject implements Action. A container and a kind identify a RunProbe, because at most one attempt of
+// each kind is in progress for a container.
 func (a RunProbe) Subject() string { return "probe/" + a.Container + "/" + string(a.Kind) }
 
 // Verb implements Action.

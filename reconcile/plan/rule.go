@@ -1,7 +1,7 @@
 package plan
 
 // A RuleID identifies a rule in logs, events, metrics and the output of podd why. It does not
-// change when the sentence of the rule changes.
+// change when the text of the rule changes.
 type RuleID string
 
 // Pod rules.

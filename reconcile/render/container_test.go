@@ -235,6 +235,6 @@ func TestInstanceLabel(t *testing.T) {
 	in.Node.InstanceID = "i1"
 	c, err := Container(in)
 	if err != nil || c.Labels[runtime.LabelInstance] != "i1" || sandbox(t, in.Pod, in.Node, 0).Labels[runtime.LabelInstance] != "i1" {
-		t.Errorf("got labels %v (error %v) of the container, want the label of instance i1 there and on the sandbox", c.GetLabels(), err)
+		t.Errorf("labels of the container: got %v, error %v, want the label of instance i1 as on the sandbox", c.GetLabels(), err)
 	}
 }

@@ -124,7 +124,8 @@ func (b *fixture) total() (total int64) {
 	return total
 }
 
-// lines returns the numbers of the remaining lines of an attempt.
+// lines returns the numbers N of the lines "line N" that rotation has not removed from the log of the
+// current attempt, or of the previous attempt if previous is set.
 func (b *fixture) lines(previous bool) (all []int) {
 	b.t.Helper()
 	err := logs.Read(b.t.Context(), logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: previous}, func(e logs.Entry) error {

@@ -99,7 +99,8 @@ func (t *transition) applyTerminating() {
 	t.publishedPod, t.publishedVersion = &p, version
 }
 
-// hostIPs returns the node's addresses; nil if there is no order with them yet.
+// hostIPs returns the addresses of the node. It returns nil until the router has sent an Order that
+// contains them.
 func (t *transition) hostIPs() []string {
 	if t.Order.RenderNode == nil {
 		return nil

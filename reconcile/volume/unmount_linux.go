@@ -72,7 +72,7 @@ func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Moun
 // makePrivate returns nil if there are no mounts below the mount, because only these mounts need to
 // be private.
 func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
-	err := d.withMount(ctx, m, setPrivate)
+	err := d.withMount(ctx, m, makeMountPrivate)
 	if err != unix.EBUSY {
 		return err
 	}
@@ -86,14 +86,16 @@ func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
 // detachRemote unmounts a remote mount like unmountRemote, but without the program umount.
 func (d Dir) detachRemote(ctx context.Context, m mounts.Mount) error {
 	return d.withMount(ctx, m, func(path string) error {
-		if err := setPrivate(path); err != nil {
+		if err := makeMountPrivate(path); err != nil {
 			return err
 		}
 		return unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	})
 }
 
-func setPrivate(path string) error { return unix.Mount("", path, "", unix.MS_REC|unix.MS_PRIVATE, "") }
+func makeMountPrivate(path string) error {
+	return unix.Mount("", path, "", unix.MS_REC|unix.MS_PRIVATE, "")
+}
 
 // withMount calls call with a path that refers to the mount m and contains no links. It returns
 // EBUSY after a timeout.

@@ -57,7 +57,7 @@ func (t *tail) findStart(f *os.File) (starts map[Stream]int64, enough bool, err 
 		return !enough
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
-		if _, ok := starts[s]; !ok && isNewestFile { // the tail includes all text that will be written to this stream later
+		if _, ok := starts[s]; !ok && isNewestFile { // no text yet, so that the tail begins at the end of the file
 			starts[s] = end
 		}
 	}

@@ -152,8 +152,8 @@ func testSandboxStopsContainers(t *testing.T, f *fixture) {
 	if c := f.waitUntilExited(runningID); c.ExitCode != 137 {
 		t.Errorf("container of a stopped sandbox: got exit code %d, want 137", c.ExitCode)
 	}
-	// Without this kill, CRI-O could wait for the created container as long as for a container that
-	// ignores the stop signal.
+	// Kill the created container first, because CRI-O could otherwise wait for it as long as for a
+	// container that ignores the stop signal.
 	if err := f.Client.StopContainer(f.ctx(), createdID, 0); err != nil {
 		t.Fatal(err)
 	}

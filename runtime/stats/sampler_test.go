@@ -63,7 +63,7 @@ func TestSampler(t *testing.T) {
 // TestSampler_RuntimeUsageFails checks that a sample without the usage from the runtime is reused only
 // as long as it took, because most of that time podd has waited for the runtime.
 func TestSampler_RuntimeUsageFails(t *testing.T) {
-	took := 300 * time.Millisecond // less than the time for which all samples are reused
+	took := 300 * time.Millisecond // less than the minimum time for which a sample is reused
 	calls := 0
 	s := New(Options{
 		Pods: func() []Pod { return []Pod{{UID: "u1", Containers: []Container{{ID: "c1", Name: "a"}}}} },

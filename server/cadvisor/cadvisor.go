@@ -93,7 +93,7 @@ func MachineHandler(m Meter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { query(queryMachine).reply(w, r, m, "/") })
 }
 
-// A query returns the response for a request, which is encoded as JSON.
+// A query returns the response to a request. The caller encodes the response as JSON.
 type query func(context.Context, Meter, request) (any, error)
 
 // A request selects a cgroup and, if isRecursive is set, all cgroups below it.

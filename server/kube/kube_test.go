@@ -180,8 +180,8 @@ func TestAPI_CreationTimestamp(t *testing.T) {
 	}
 }
 
-// TestAPI_DebuggingDisabled checks that, if debugging is disabled, its subresources respond with an
-// error that names this cause, and that all others are served.
+// TestAPI_DebuggingDisabled checks that, if debugging is disabled, the subresources for debugging
+// respond with an error that names this cause, and that all other subresources are served.
 func TestAPI_DebuggingDisabled(t *testing.T) {
 	n := kubetest.NewNode()
 	api := newAPI(n)

@@ -146,7 +146,7 @@ func TestAddressesChange(t *testing.T) {
 	d.untilAddress("web", "10.62.0.3")
 	d.untilNodeAddress("10.62.0.3")
 	if v, err := d.state(); err != nil || len(v.Problems) != 0 {
-		t.Errorf("after the new DHCP lease: got problems %v, %v, want none", problems(v), err)
+		t.Errorf("after the new DHCP lease: got problems %v, error %v, want none", problems(v), err)
 	}
 
 	// The link goes down for a while.

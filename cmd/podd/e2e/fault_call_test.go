@@ -64,7 +64,7 @@ func TestFaultScenarios_EveryMethod(t *testing.T) {
 // callOfMethod matches a call of a CRI method by its generated client or by its full name.
 var callOfMethod = regexp.MustCompile(`\bc\.(?:runtime|images)\.([A-Z]\w*)|Service_(\w+)_FullMethodName`)
 
-// calledMethods returns the methods that the source of package runtime/cri calls, sorted.
+// calledMethods returns the CRI methods that package runtime/cri calls, sorted.
 func calledMethods(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../../runtime/cri/*.go")

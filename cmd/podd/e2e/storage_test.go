@@ -101,9 +101,9 @@ func TestEphemeralStorage_Deleted(t *testing.T) {
 	d.untilGone("ending")
 }
 
-// TestEphemeralStorage_Unmeasurable checks that podd evicts a pod whose volume has more nested directories
-// than podd measures, 4096, because data in them would not be limited. The message must contain this
-// number.
+// TestEphemeralStorage_Unmeasurable checks that podd evicts a pod whose volume has directories that are
+// nested deeper than 4096 levels. podd measures no deeper directories, so data in them would not be
+// limited. The message must contain the number 4096.
 func TestEphemeralStorage_Unmeasurable(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -11,7 +11,8 @@ import (
 // amounts matches CPU and memory values, which differ between two calls.
 var amounts = regexp.MustCompile(` +\d+(m|Mi|%)`)
 
-// TestTop checks that podd top prints the same as kubectl top as soon as a pod runs.
+// TestTop checks that "podd top" prints the same as "kubectl top", and that it prints the usage of a
+// pod as soon as the pod runs.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	d, k := startListening(t)

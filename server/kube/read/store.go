@@ -177,8 +177,8 @@ func isUnchanged(r *resource.Definition, oldObject, newObject server.Object) boo
 	return oldObject == newObject || equality.Semantic.DeepEqual(oldObject, newObject)
 }
 
-// withRevision returns an entry for the object of e at another revision, for the watch
-// event of its deletion.
+// withRevision returns a copy of e with the revision rev. The watch event of a deletion contains such a
+// copy.
 func withRevision(r *resource.Definition, e *resource.Entry, rev uint64) *resource.Entry {
 	return r.NewEntry(resource.Item{Key: e.Key, Object: e.Object}, rev)
 }

@@ -27,7 +27,7 @@ type Info struct {
 	Namespace, Resource string
 	Name, Subresource   string
 	// RemainingPath is the part of the path after the subresource; "" if there is none. Only the
-	// subresource proxy supports a remaining path.
+	// subresource "proxy" supports a remaining path.
 	RemainingPath string
 	// ProxiedPath is the path of the kubelet's API in a request to the node's subresource proxy; ""
 	// for other requests.

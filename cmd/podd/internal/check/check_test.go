@@ -320,7 +320,7 @@ func TestRun_Details(t *testing.T) {
 	for _, r := range Run(f).Checks {
 		want, ok := map[string]string{"node agents": "podd is running (PID 9)", "kernel": "Linux 6.1.0, with swap"}[r.Check]
 		if ok && r.Detail != want {
-			t.Errorf("running podd and swap: got the detail %q for %s, want %q", r.Detail, r.Check, want)
+			t.Errorf("if podd is running and swap is enabled: check %s: got the detail %q, want %q", r.Check, r.Detail, want)
 		}
 	}
 }

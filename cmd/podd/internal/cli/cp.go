@@ -189,26 +189,26 @@ func (c *copyContainer) copyIn(ctx context.Context, localPath, remotePath string
 	return err
 }
 
-// A skipReport prints the first maxSkips entries that were not copied, and then the number of
+// A skipReport prints the first maxPrintedSkips entries that were not copied, and then the number of
 // further entries.
 type skipReport struct {
 	to io.Writer
 	n  int
 }
 
-// maxSkips limits the entries that a skipReport prints.
-const maxSkips = 10
+// maxPrintedSkips limits the entries that a skipReport prints.
+const maxPrintedSkips = 10
 
-// add prints an entry that was not copied, unless it has already printed maxSkips entries.
+// add prints an entry that was not copied, unless it has already printed maxPrintedSkips entries.
 func (s *skipReport) add(entry, reason string) {
-	if s.n++; s.n <= maxSkips {
+	if s.n++; s.n <= maxPrintedSkips {
 		fmt.Fprintf(s.to, "podd: skipped %s: %s\n", printer.Escape(entry), reason)
 	}
 }
 
 // close prints the number of entries that add did not print.
 func (s *skipReport) close() {
-	if s.n > maxSkips {
-		fmt.Fprintf(s.to, "podd: skipped %d more files and directories\n", s.n-maxSkips)
+	if s.n > maxPrintedSkips {
+		fmt.Fprintf(s.to, "podd: skipped %d more files and directories\n", s.n-maxPrintedSkips)
 	}
 }

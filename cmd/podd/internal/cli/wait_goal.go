@@ -57,7 +57,7 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 		}
 		return false, nil
 	}
-	if err := g.checkRefused(v, s); err != nil {
+	if err := g.checkNotRefused(v, s); err != nil {
 		return false, err
 	}
 	if err := g.checkHasPods(v, s); err != nil {
@@ -75,9 +75,9 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 	return len(pods) > 0, nil
 }
 
-// checkRefused returns a refusedError if the goal waits for the content of a file that podd has
+// checkNotRefused returns a refusedError if the goal waits for the content of a file that podd has
 // refused.
-func (g *goal) checkRefused(v *server.View, s subject) error {
+func (g *goal) checkNotRefused(v *server.View, s subject) error {
 	path := s.filePath(v)
 	refusedDigest := findFile(v, path).RefusedDigest
 	if !g.mustBeApplied || refusedDigest == "" || paths.IsURL(path) {

@@ -14,7 +14,7 @@ import (
 // podFacts are the inputs of a decision about one pod name.
 type podFacts struct {
 	local     *server.PodView // the pod in the View; nil if it is neither on this node nor desired
-	lastLocal *v1.Pod         // the last version of the pod remote in the View; nil if the View never contained this pod
+	lastLocal *v1.Pod         // the newest version of the pod with the UID of remote that a View contained; nil if there is none
 	remote    *v1.Pod         // the pod in the API server; nil if it does not exist
 	node      *v1.Node        // the Node in the API server; nil if it does not exist
 	// isViewComplete is set if the View contains every pod that runs on this node. areSourcesRead

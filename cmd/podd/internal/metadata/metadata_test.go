@@ -12,7 +12,7 @@ import (
 
 // A service is a fake metadata service.
 type service struct {
-	responses map[string]string // by path or, unless the method is GET, by method and path, such as "PUT /path"
+	responses map[string]string // by path for GET, and by method and path for other methods, such as "PUT /path"
 	header    [2]string         // name and value of a header that requests must contain; zero if none
 	exempt    string            // key in responses of the request that needs no header
 }

@@ -52,7 +52,7 @@ type Manager struct {
 	lastRestoreError string // last error of Restore that was logged
 }
 
-// Initiators of a shutdown: podd shutdown, or systemd's logind.
+// The initiator of a shutdown is the command "podd shutdown" or systemd's logind.
 const (
 	initiatorUser   = "podd shutdown"
 	initiatorLogind = "logind"
@@ -122,7 +122,7 @@ func (m *Manager) begin(ctx context.Context, initiator string, groups []plan.Shu
 		return err
 	}
 	if isNew {
-		m.beginTimes() // after the router has begun to stop pods, because a full or slow disk must not delay this
+		m.recordStartTime() // after the router has begun to stop pods, because a full or slow disk must not delay this
 	}
 	err = m.router.AwaitShutdown(ctx)
 	if err == nil {

@@ -61,8 +61,8 @@ func (m *Manager) endTimes() {
 	}
 }
 
-// beginTimes records that a shutdown has begun.
-func (m *Manager) beginTimes() {
+// recordStartTime records that a shutdown has begun.
+func (m *Manager) recordStartTime() {
 	m.timesMu.Lock()
 	defer m.timesMu.Unlock()
 	m.setTimes(times{StartTime: time.Now()})
