@@ -195,23 +195,23 @@ func maskAmounts(amounts map[string]any) map[string]any {
 }
 
 func mapEach(items []any, change func(any) any) []any {
-	out := make([]any, len(items))
+	changedItems := make([]any, len(items))
 	for i := range items {
-		out[i] = change(items[i])
+		changedItems[i] = change(items[i])
 	}
-	return out
+	return changedItems
 }
 
 func withoutNulls(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(v))
+		members := make(map[string]any, len(v))
 		for key, member := range v {
 			if member != nil {
-				out[key] = withoutNulls(member)
+				members[key] = withoutNulls(member)
 			}
 		}
-		return out
+		return members
 	case []any:
 		return mapEach(v, withoutNulls)
 	}

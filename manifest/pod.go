@@ -89,8 +89,8 @@ type ContainerHash struct {
 // container's hash annotation expect this format.
 func (h ContainerHash) StartHashPrefix() string {
 	digits := h.StartHash
-	if _, after, ok := strings.Cut(digits, ":"); ok {
-		digits = after
+	if _, digest, ok := strings.Cut(digits, ":"); ok {
+		digits = digest
 	}
 	return digits[:min(len(digits), 16)]
 }

@@ -2,10 +2,10 @@ package manifest
 
 import "fmt"
 
-// FindHostPortConflicts returns an error Problem for each pod that uses a host port of a pod before
-// it in the list, if at least one of the two runs forever. Other pods with the same host port do not
-// conflict, because admission runs them one after the other. Ports of init containers that are not
-// sidecars are ignored.
+// FindHostPortConflicts returns an error Problem for each pod that uses a host port of an earlier pod
+// in the list. Two pods conflict only if at least one of them runs forever, because otherwise
+// admission runs them one after the other. FindHostPortConflicts ignores the ports of init containers
+// that are not sidecars.
 func FindHostPortConflicts(pods []*Pod) []Problem {
 	type reservation struct {
 		pod  *Pod

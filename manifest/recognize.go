@@ -39,8 +39,8 @@ func Recognize(s *Set, previous *RecognizedSet, find func(*Pod) types.UID) *Reco
 	if len(uidsByKey) == 0 {
 		return k
 	}
-	set := *s
-	set.Pods, k.Set = maps.Clone(s.Pods), &set
+	setCopy := *s
+	setCopy.Pods, k.Set = maps.Clone(s.Pods), &setCopy
 	usedUIDs := make(map[types.UID]bool, len(s.Pods))
 	for _, p := range s.Pods {
 		usedUIDs[p.UID] = true
@@ -52,9 +52,9 @@ func Recognize(s *Set, previous *RecognizedSet, find func(*Pod) types.UID) *Reco
 		}
 		usedUIDs[uid], k.originals[key] = true, p
 		if previous != nil && previous.originals[key] == p {
-			set.Pods[key] = previous.Set.Pods[key]
+			setCopy.Pods[key] = previous.Set.Pods[key]
 		} else {
-			set.Pods[key] = p.withUID(uid)
+			setCopy.Pods[key] = p.withUID(uid)
 		}
 	}
 	return k

@@ -35,9 +35,9 @@ func NewService(s *v1.Service) *Service {
 	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == v1.ClusterIPNone || len(s.Spec.Ports) == 0 {
 		return nil
 	}
-	out := &Service{IP: s.Spec.ClusterIP}
+	service := &Service{IP: s.Spec.ClusterIP}
 	for _, p := range s.Spec.Ports {
-		out.Ports = append(out.Ports, ServicePort{p.Name, p.Protocol, p.Port})
+		service.Ports = append(service.Ports, ServicePort{p.Name, p.Protocol, p.Port})
 	}
-	return out
+	return service
 }

@@ -6,10 +6,10 @@ package manifest
 type Traits struct {
 	// RunsOnce means that the pod never runs again after it has finished, has failed, or was
 	// stopped by a shutdown of the node. A controller creates another pod instead. If a kubelet
-	// already runs a pod with RunsOnce, podd takes over the sandbox of the kubelet unless the
-	// restart policy is Always, because other restart policies may forbid a second run. Without
-	// RunsOnce, a finished pod runs again after a change of its cpu or memory. A pod that was
-	// stopped by a shutdown runs again after the shutdown.
+	// already runs a pod with RunsOnce and a restart policy other than Always, podd takes over the
+	// sandbox of the kubelet, because the policy may forbid a second run. Without RunsOnce, a
+	// finished pod runs again after a change of its cpu or memory. A pod that was stopped by a
+	// shutdown runs again after the shutdown.
 	RunsOnce bool
 	// KeepsVersion means that the UID identifies the version: no edit of the pod and no
 	// change of an object that it refers to makes a new version. Without KeepsVersion, an
@@ -61,9 +61,9 @@ type Traits struct {
 	HasEphemeralClaims bool
 }
 
-// KindTraits returns the traits of the pods of a kind of source: KindFile, KindURL or
-// KindAPI. Sandboxes record the kind (AnnotationConfigSource), so the traits of a pod are
-// available even if its source does not have the pod any more.
+// KindTraits returns the traits of pods from a kind of source: KindFile, KindURL or KindAPI.
+// Sandboxes record the kind (AnnotationConfigSource), so the traits of a pod are available even if
+// its source does not contain the pod any more.
 func KindTraits(kind string) Traits {
 	if kind != KindAPI {
 		return Traits{}

@@ -59,6 +59,6 @@ func (o ObjectID) fileName() string {
 		return name + fileSuffix
 	}
 	sum := sha256.Sum256([]byte(name))
-	rest := "_" + hex.EncodeToString(sum[:]) + fileSuffix
-	return strings.TrimRight(name[:maxFileName-len(rest)], "._-") + rest
+	suffix := "_" + hex.EncodeToString(sum[:]) + fileSuffix
+	return strings.TrimRight(name[:maxFileName-len(suffix)], "._-") + suffix
 }

@@ -60,7 +60,7 @@ func (n *objectProblems) adviseContainer(spec *v1.PodSpec, c *v1.Container, path
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
 }
 
-// adviseUser warns about a container that has user 0 and runAsNonRoot, because such a container can
+// adviseUser warns about a container that has user 0 and runAsNonRoot, because this container can
 // never start.
 func (n *objectProblems) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
 	user, nonRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot

@@ -14,8 +14,8 @@ import (
 )
 
 // FromAPI converts a pod of an API server, which has validated the pod and set its defaults.
-// FromAPI does not modify pod. If podd does not support a field of the pod, RefusalReason names the
-// first such field and the pod never runs. The options have the same meaning as for File, but the
+// FromAPI does not modify pod. If podd does not support all fields of the pod, RefusalReason names
+// an unsupported field and the pod never runs. The options have the same meaning as for File, but the
 // kind is always KindAPI. o.Now is the time at which the pod was first observed. FromAPI returns
 // nil if the UID cannot be the name of a directory; no API server assigns such a UID.
 //

@@ -126,7 +126,7 @@ func (d *decoder) refuse(at manifest.Position, field, message string) {
 // newObjectProblems returns the objectProblems for one object. The result contains the positions of
 // the object's fields, and Problems about duplicate fields.
 func (d *decoder) newObjectProblems(v document.Value, s *schema.Schema) *objectProblems {
-	n := &objectProblems{path: d.Path, startPosition: v.Position(), strict: d.Strict}
+	n := &objectProblems{path: d.Path, startPosition: v.Position(), isStrict: d.Strict}
 	n.fields = s.Index(v.Node, n.addFault)
 	return n
 }
@@ -154,7 +154,7 @@ func (d *decoder) decodePod(v document.Value) {
 	n.advise(p)
 	n.finish(keyIfValid(p.Key))
 	d.addProblems(n.problems...)
-	if !n.refused {
+	if !n.isRefused {
 		d.file.Pods = append(d.file.Pods, p)
 	}
 }

@@ -25,15 +25,14 @@ const (
 type objectProblems struct {
 	path          string
 	startPosition manifest.Position
-	strict        bool
+	isStrict      bool
 	// fields contains the positions of the fields. It becomes Origin.Fields.
 	fields manifest.FieldPositions
-	// wrongTypePaths contains the path of every value of a wrong type, mapped to true, and the
-	// paths of the parents of these values, mapped to false. addInvalid omits redundant validation
-	// errors about these paths.
+	// wrongTypePaths maps the path of every value of a wrong type to true, and the paths of its
+	// parents to false. addInvalid omits redundant validation errors about these paths.
 	wrongTypePaths map[string]bool
 
-	refused         bool
+	isRefused       bool
 	problems        []manifest.Problem
 	countBySeverity map[manifest.Severity]int
 	unlistedCount   int
@@ -50,7 +49,7 @@ func (n *objectProblems) positionOf(path string) manifest.Position {
 // addProblem records a Problem at a position.
 func (n *objectProblems) addProblem(severity manifest.Severity, at manifest.Position, path, message string) {
 	if severity == manifest.Error {
-		n.refused = true
+		n.isRefused = true
 	}
 	if n.countBySeverity == nil {
 		n.countBySeverity = map[manifest.Severity]int{}
@@ -87,7 +86,7 @@ func (n *objectProblems) addFault(f schema.Fault) {
 		return
 	}
 	severity, at := manifest.Warning, f.Position
-	if n.strict {
+	if n.isStrict {
 		severity = manifest.Error
 	}
 	if at == (manifest.Position{}) {
@@ -132,7 +131,7 @@ func (n *objectProblems) addInvalid(errs field.ErrorList) {
 
 // isRedundant reports whether a validation error is redundant. It is redundant if the field, or a
 // field above it, has a wrong type. An error about a missing or empty field is also redundant if a
-// field below it has a wrong type, because this field was removed before validation.
+// field below it has a wrong type. Decoding has removed this field before the validation.
 func (n *objectProblems) isRedundant(e *field.Error) bool {
 	if _, containsWrongType := n.wrongTypePaths[e.Field]; containsWrongType && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true
@@ -150,7 +149,7 @@ func (n *objectProblems) isRedundant(e *field.Error) bool {
 func (n *objectProblems) finish(key types.NamespacedName) {
 	if n.unlistedCount > 0 {
 		severity := manifest.Warning
-		if n.refused {
+		if n.isRefused {
 			severity = manifest.Error
 		}
 		n.problems = append(n.problems, manifest.Problem{Severity: severity, Path: n.path, Position: n.startPosition,

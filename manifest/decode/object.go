@@ -40,10 +40,10 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	}
 	n.finish(types.NamespacedName{})
 	d.addProblems(n.problems...)
-	if !n.refused {
+	if !n.isRefused {
 		d.file.Objects.Add(ref, object, d.origin(v, n))
 	}
-	return ref, !n.refused
+	return ref, !n.isRefused
 }
 
 // validateMeta validates the metadata of an object. Other rules apply to the name of a

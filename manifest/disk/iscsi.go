@@ -128,8 +128,8 @@ func parsePortal(text string) (p Portal, ok bool) {
 				return p, false
 			}
 		}
-		if inner, found := strings.CutPrefix(host, "["); found {
-			if host, found = strings.CutSuffix(inner, "]"); !found || !strings.Contains(host, ":") {
+		if bracketed, found := strings.CutPrefix(host, "["); found {
+			if host, found = strings.CutSuffix(bracketed, "]"); !found || !strings.Contains(host, ":") {
 				return p, false
 			}
 		} else if strings.Contains(host, ":") { // an IPv6 address with a port needs brackets

@@ -61,11 +61,11 @@ func (n Node) Elements() []Node {
 	if list.yaml == nil || list.yaml.Kind != yamlv3.SequenceNode {
 		return nil
 	}
-	out := make([]Node, len(list.yaml.Content))
+	elements := make([]Node, len(list.yaml.Content))
 	for i, element := range list.yaml.Content {
-		out[i] = n.child(element)
+		elements[i] = n.child(element)
 	}
-	return out
+	return elements
 }
 
 // member returns the value at a key of an object. The result is an unknown Node if the object does
@@ -126,7 +126,7 @@ func eachPair(n *yamlv3.Node, depth int, visit func(k, v *yamlv3.Node, isMerged 
 }
 
 // checkExpansion returns an error if a document is nested too deeply, or if its aliases expand to
-// too much data. A document in which an alias is inside its own anchor counts as nested too deeply.
+// too much data. It treats an alias inside its own anchor as nested too deeply.
 // checkExpansion must be called before any alias is expanded.
 func checkExpansion(n *yamlv3.Node) error {
 	m := expansionMeter{}

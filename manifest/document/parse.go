@@ -58,14 +58,14 @@ func (v Value) Items(key string) []Value {
 	object, _ := v.Tree.(map[string]any)
 	list, _ := object[key].([]any)
 	nodes := v.member(key).Elements()
-	out := make([]Value, len(list))
+	items := make([]Value, len(list))
 	for i := range list {
-		out[i] = Value{Tree: list[i], Node: Node{linesBefore: v.linesBefore, fallbackPosition: v.Position()}}
+		items[i] = Value{Tree: list[i], Node: Node{linesBefore: v.linesBefore, fallbackPosition: v.Position()}}
 		if i < len(nodes) {
-			out[i].yaml = nodes[i].resolve().yaml
+			items[i].yaml = nodes[i].resolve().yaml
 		}
 	}
-	return out
+	return items
 }
 
 // looksLikeJSON reports whether the whole text is one JSON object. If so, the values are parsed as
@@ -77,20 +77,20 @@ func looksLikeJSON(text []byte) bool {
 // maskEscapes replaces escapes that YAML cannot parse: "\/" and surrogates. The replacements are
 // escapes of the same length, so that all columns stay the same.
 func maskEscapes(text []byte) []byte {
-	out := bytes.Clone(text)
-	for i := 0; i+1 < len(out); i++ {
-		if out[i] != '\\' {
+	masked := bytes.Clone(text)
+	for i := 0; i+1 < len(masked); i++ {
+		if masked[i] != '\\' {
 			continue
 		}
-		i++ // out[i] is now the character after the backslash; in JSON every backslash begins an escape
+		i++ // masked[i] is now the character after the backslash; in JSON every backslash begins an escape
 		switch {
-		case out[i] == '/':
-			out[i] = 't'
-		case out[i] == 'u' && i+2 < len(out) && (out[i+1] == 'd' || out[i+1] == 'D') && out[i+2] >= '8':
-			copy(out[i+1:], "0041")
+		case masked[i] == '/':
+			masked[i] = 't'
+		case masked[i] == 'u' && i+2 < len(masked) && (masked[i+1] == 'd' || masked[i+1] == 'D') && masked[i+2] >= '8':
+			copy(masked[i+1:], "0041")
 		}
 	}
-	return out
+	return masked
 }
 
 // parseYAML parses a text that contains at most one document. It returns nil if the text

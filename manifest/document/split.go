@@ -18,8 +18,8 @@ const (
 	maxIndicators = 100_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 100
-	// maxExpandedNodes limits the number of nodes that aliases add to a document, and
-	// maxExpandedBytes limits the total size of the values of these nodes, in bytes.
+	// maxExpandedNodes limits the number of nodes that aliases add to a document.
+	// maxExpandedBytes limits the total size in bytes of the values of these nodes.
 	maxExpandedNodes = 100_000
 	maxExpandedBytes = 4 << 20
 )
@@ -99,12 +99,12 @@ func isMarker(line []byte, mark string) bool {
 // the document after the next marker.
 func hasOnlyDirectives(text []byte) bool {
 	for at := 0; at < len(text); {
-		end := lineEnd(text, at)
-		line := bytes.TrimSpace(text[at:end])
+		nextLine := lineEnd(text, at)
+		line := bytes.TrimSpace(text[at:nextLine])
 		if len(line) > 0 && line[0] != '#' && line[0] != '%' {
 			return false
 		}
-		at = end
+		at = nextLine
 	}
 	return true
 }

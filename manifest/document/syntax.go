@@ -25,11 +25,11 @@ type SyntaxError struct {
 func (p Part) FirstLinePosition() (at manifest.Position, isBlank bool) {
 	line := p.linesBefore + 1
 	for at := 0; at < len(p.text); line++ {
-		end := lineEnd(p.text, at)
-		if s := bytes.TrimSpace(p.text[at:end]); len(s) > 0 && s[0] != '#' && string(s) != "---" && string(s) != "..." {
+		nextLine := lineEnd(p.text, at)
+		if s := bytes.TrimSpace(p.text[at:nextLine]); len(s) > 0 && s[0] != '#' && string(s) != "---" && string(s) != "..." {
 			return manifest.Position{Line: uint32(line), Column: 1}, false
 		}
-		at = end
+		at = nextLine
 	}
 	return manifest.Position{Line: uint32(p.linesBefore + 1), Column: 1}, true
 }

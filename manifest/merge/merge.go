@@ -114,8 +114,8 @@ func (m *merger) addObjects(b *manifest.Batch) {
 	m.set.ObjectsBySource[b.Source] = objects
 }
 
-// addPod adds p to the set, unless the set already has a pod with the same name, or with the same
-// UID and therefore the same directory.
+// addPod adds p to the set, unless the set already has a pod with the same name or the same UID. Two
+// pods with the same UID would use the same directory.
 func (m *merger) addPod(p *manifest.Pod) {
 	podWithName, isNameTaken := m.set.Pods[p.Key]
 	podWithUID, isUIDTaken := m.podsByUID[p.UID]
@@ -139,10 +139,10 @@ func (m *merger) refuse(p *manifest.Pod, path, message string) {
 }
 
 func removeDuplicates(list []manifest.Problem) []manifest.Problem {
-	seen := make(map[manifest.Problem]bool, len(list))
+	isAdded := make(map[manifest.Problem]bool, len(list))
 	return slices.DeleteFunc(slices.Clone(list), func(p manifest.Problem) bool {
-		isDuplicate := seen[p]
-		seen[p] = true
+		isDuplicate := isAdded[p]
+		isAdded[p] = true
 		return isDuplicate
 	})
 }

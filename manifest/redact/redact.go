@@ -68,8 +68,8 @@ const (
 // Text returns text without the private values of the pods. A pod may be nil. Text is for texts of
 // other programs, such as errors of a runtime, because podd's own texts quote no private value. It
 // does not remove a value that is also in a public field of the pod. It does not search for the
-// messages in a status, because these can only quote the output of a container, and a runtime does
-// not quote this output.
+// messages in a status. These messages quote the output of containers, but errors of a runtime do
+// not.
 func Text(text string, pods ...*v1.Pod) string { return maskPods(text, pods, false) }
 
 // StatusText is like Text, and also removes the messages in the status of the pods. It is
@@ -168,17 +168,17 @@ func findQuoted(text string, parts []string) (found []string) {
 	return found
 }
 
-// maskTruncated masks a truncated value at the end of text. It has no effect unless text was
-// shortened and ends with the beginning of value.
+// maskTruncated masks the beginning of value at the end of a text that was shortened. It returns all
+// other texts unchanged.
 func maskTruncated(text, value string, isLong bool) string {
-	before, ok := strings.CutSuffix(text, "…")
+	shortenedText, ok := strings.CutSuffix(text, "…")
 	if !ok {
 		return text
 	}
-	for n := min(len(before), len(value)); n >= minMarkedLength; n-- {
-		at := len(before) - n
-		if before[at:] == value[:n] && (canBeginValue(before[:at]) || isLong && n >= minValueLength && !isPartOfWord(before, at, n)) {
-			return before[:at] + replacement
+	for n := min(len(shortenedText), len(value)); n >= minMarkedLength; n-- {
+		at := len(shortenedText) - n
+		if shortenedText[at:] == value[:n] && (canBeginValue(shortenedText[:at]) || isLong && n >= minValueLength && !isPartOfWord(shortenedText, at, n)) {
+			return shortenedText[:at] + replacement
 		}
 	}
 	return text
@@ -266,14 +266,14 @@ func shortenID(s string) string {
 // maskValue masks value in text: everywhere, or only where the text marks it as a value.
 func maskValue(text, value string, everywhere bool) string {
 	var b strings.Builder
-	end := 0
+	copyFrom := 0
 	for at := range indexes(text, value) {
 		if !isPartOfWord(text, at, len(value)) && (everywhere || isMarkedAsValue(text[:at], text[at+len(value):])) {
-			b.WriteString(text[end:at] + replacement)
-			end = at + len(value)
+			b.WriteString(text[copyFrom:at] + replacement)
+			copyFrom = at + len(value)
 		}
 	}
-	return b.String() + text[end:]
+	return b.String() + text[copyFrom:]
 }
 
 // indexes yields the positions in text at which value begins. The occurrences do not overlap.
@@ -293,9 +293,9 @@ func indexes(text, value string) iter.Seq[int] {
 // isPartOfWord reports whether the n bytes of text at the given position are only a part of a word.
 // It returns false if n is greater than maxWordLength.
 func isPartOfWord(text string, at, n int) bool {
-	before, _ := utf8.DecodeLastRuneInString(text[:at])
-	after, _ := utf8.DecodeRuneInString(text[at+n:])
-	return n <= maxWordLength && (isWordRune(before) || isWordRune(after))
+	runeBefore, _ := utf8.DecodeLastRuneInString(text[:at])
+	runeAfter, _ := utf8.DecodeRuneInString(text[at+n:])
+	return n <= maxWordLength && (isWordRune(runeBefore) || isWordRune(runeAfter))
 }
 
 // quotationMarks are the quotation marks around values.

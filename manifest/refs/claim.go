@@ -277,11 +277,11 @@ func quoteAll(list []*v1.PersistentVolume) string {
 // missingForClaim returns the reason why a pod cannot use an existing claim, as a missingRef. It
 // returns nil if the pod can use the claim.
 //
-// If the data of the claim is in a directory that podd manages, the pod does not wait for sources,
-// because the claim keeps this directory. Otherwise the pod waits until all sources with a higher
-// precedence have been read completely (PendingSource), because one of these sources may also
-// define the claim. If no volume matches the claim, the pod also waits until its own source has
-// been read completely, because a matching volume may still be found.
+// If the data of the claim is in a directory that podd manages, the claim keeps this directory, so
+// the pod does not wait for sources. Otherwise the pod waits until all sources with a higher
+// precedence have been read completely (PendingSource), because these may also define the claim. If
+// no volume matches the claim, the pod also waits until its own source has been read completely. This
+// source may still define a matching volume.
 func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, object string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
 		return []missingRef{{Ref: u, object: object, reason: "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}

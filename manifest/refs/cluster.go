@@ -93,8 +93,8 @@ func (o *lookup) blocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Block
 		switch u.role {
 		case forFiles, forMount, forSandbox, forDriver:
 			reason := o.missingReason(p, u, node)
-			missing := o.cluster.Missing[u.Object]
-			b := Blocker{MissingMessage: reason, Volume: u.volumeOf(p.Object), EndsByItself: missing.WillExist, Remedy: missing.Remedy}
+			missingObject := o.cluster.Missing[u.Object]
+			b := Blocker{MissingMessage: reason, Volume: u.volumeOf(p.Object), EndsByItself: missingObject.WillExist, Remedy: missingObject.Remedy}
 			switch {
 			case reason == "":
 			case !b.EndsByItself:
@@ -113,14 +113,14 @@ func (o *lookup) blocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Block
 // missingReason returns the reason why an object or key is missing; "" if it exists or is
 // optional.
 func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) string {
-	missing, isMissing := o.cluster.Missing[u.Object]
+	missingObject, isMissing := o.cluster.Missing[u.Object]
 	switch {
-	case isMissing && u.Optional && (missing.DoesNotExist || u.role == forDriver):
+	case isMissing && u.Optional && (missingObject.DoesNotExist || u.role == forDriver):
 		return ""
 	case isMissing && u.role == forDriver && u.Object.Kind == manifest.SecretKind:
-		return fmt.Sprintf("fetching %s %s failed: %s", u.FieldPath[strings.LastIndex(u.FieldPath, ".")+1:], u.Object.NamespacedName, missing.Message)
+		return fmt.Sprintf("fetching %s %s failed: %s", u.FieldPath[strings.LastIndex(u.FieldPath, ".")+1:], u.Object.NamespacedName, missingObject.Message)
 	case isMissing:
-		return missing.Message
+		return missingObject.Message
 	case u.Object.Kind == manifest.ClaimKind:
 		return o.claimProblem(p, u, node)
 	case u.Optional:

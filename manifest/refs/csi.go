@@ -117,7 +117,7 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
 	}
 	s := d.pv.Spec.CSI
 	size := d.pv.Spec.Capacity[v1.ResourceStorage]
-	c.Handle, c.Volume, c.FSType, c.ReadOnly, c.Attributes = s.VolumeHandle, d.pv.Name, s.FSType, d.readOnly, s.VolumeAttributes
+	c.Handle, c.Volume, c.FSType, c.ReadOnly, c.Attributes = s.VolumeHandle, d.pv.Name, s.FSType, d.isReadOnly, s.VolumeAttributes
 	c.Block = d.pv.Spec.VolumeMode != nil && *d.pv.Spec.VolumeMode == v1.PersistentVolumeBlock
 	c.AccessMode, c.MountOptions, c.Capacity = v1.ReadWriteOnce, d.pv.Spec.MountOptions, size.Value()
 	if o.IsFromServer() && d.boundClaim != nil && !c.ReadOnly {

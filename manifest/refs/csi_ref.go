@@ -24,7 +24,7 @@ type csiVolume struct {
 	claim                                    *Ref // reference to the claim; nil for an inline volume and an in-tree volume
 	boundClaim                               *v1.PersistentVolumeClaim
 	pv                                       *v1.PersistentVolume // nil for an inline volume
-	readOnly                                 bool
+	isReadOnly                               bool
 	stageSecret, publishSecret, expandSecret *Ref // references to the Secrets for the calls; nil if there is none
 }
 
@@ -33,9 +33,9 @@ type csiVolume struct {
 func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	v, at := &pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i)
 	d := &csiVolume{volume: v.Name, fieldPath: at}
-	newSecretRef := func(namespace, name, field string, optional bool) *Ref {
+	newSecretRef := func(namespace, name, field string, isOptional bool) *Ref {
 		ref := manifest.ObjectRef{Kind: manifest.SecretKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-		return &Ref{Object: ref, role: forDriver, Optional: optional, FieldPath: at + ".csi." + field, PersistentVolume: d.volumeName()}
+		return &Ref{Object: ref, role: forDriver, Optional: isOptional, FieldPath: at + ".csi." + field, PersistentVolume: d.volumeName()}
 	}
 	if v.CSI != nil {
 		d.driver, d.inline = v.CSI.Driver, v.CSI
@@ -50,7 +50,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 			return nil
 		}
 		d.addVolume(pv, newSecretRef)
-		d.readOnly = pv.Spec.CSI.ReadOnly
+		d.isReadOnly = pv.Spec.CSI.ReadOnly
 		return d
 	}
 	var pv *v1.PersistentVolume
@@ -59,9 +59,9 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		return nil
 	}
 	d.addVolume(pv, newSecretRef)
-	d.readOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+	d.isReadOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	if !o.IsFromServer() && d.pv.Spec.CSI.ReadOnly { // in a cluster, the volume is attached read-only instead
-		d.readOnly = true
+		d.isReadOnly = true
 	}
 	return d
 }
@@ -94,7 +94,7 @@ func (o *lookup) claimedVolume(pod *v1.Pod, i int) (ref *Ref, claim *v1.Persiste
 
 // addVolume sets the PersistentVolume and the references to its Secrets. newRef returns the reference
 // to a Secret from a field of the PersistentVolume.
-func (d *csiVolume) addVolume(pv *v1.PersistentVolume, newRef func(namespace, name, field string, optional bool) *Ref) {
+func (d *csiVolume) addVolume(pv *v1.PersistentVolume, newRef func(namespace, name, field string, isOptional bool) *Ref) {
 	d.pv, d.driver = pv, pv.Spec.CSI.Driver
 	s := pv.Spec.CSI
 	if ref := s.NodeStageSecretRef; ref != nil {

@@ -25,15 +25,15 @@ type missingRef struct {
 // still contain them.
 func (r *resolver) blocker(p *manifest.Pod, refs []Ref) Blocker {
 	isComplete := r.set.CompleteSources[p.Origin.Source]
-	missing := slices.DeleteFunc(r.missingRefs(p, refs), func(l missingRef) bool {
+	missingRefs := slices.DeleteFunc(r.missingRefs(p, refs), func(l missingRef) bool {
 		return l.role == forPull || l.role == forEphemeral || l.Optional && isComplete
 	})
-	if len(missing) == 0 {
+	if len(missingRefs) == 0 {
 		return Blocker{}
 	}
-	firstMissing := missing[0]
+	firstMissing := missingRefs[0]
 	text := fmt.Sprintf("%s (%s) %s", firstMissing.object, p.Origin.ShortLocation(firstMissing.FieldPath), firstMissing.reason)
-	text += formatOtherMissing(p, missing[1:])
+	text += formatOtherMissing(p, missingRefs[1:])
 	if !isComplete {
 		text += "; the source of the pod has not been read completely yet"
 	}
@@ -88,31 +88,31 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 // the references of p.
 func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
 	sourceLookup := r.lookupFor(p.Origin.Source)
-	missing := sourceLookup.unusableVolumes(p)
+	missingRefs := sourceLookup.unusableVolumes(p)
 	for _, u := range refs {
 		if u.TrustBundle != nil && len(sourceLookup.selectTrustBundles(u.TrustBundle)) > 0 {
 			continue
 		}
 		if u.Object.Kind == manifest.TrustBundlesKind {
-			missing = append(missing, missingRef{Ref: u, object: describeSelection(u.TrustBundle), reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
+			missingRefs = append(missingRefs, missingRef{Ref: u, object: describeSelection(u.TrustBundle), reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
 			continue
 		}
 		object := u.describeObject()
 		origin, exists := sourceLookup.Origins[u.Object]
 		if !exists {
-			missing = append(missing, missingRef{Ref: u, object: object, reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
+			missingRefs = append(missingRefs, missingRef{Ref: u, object: object, reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
 			continue
 		}
 		if u.Object.Kind == manifest.ClaimKind {
-			missing = append(missing, sourceLookup.missingForClaim(p, u, object)...)
+			missingRefs = append(missingRefs, sourceLookup.missingForClaim(p, u, object)...)
 		}
 		for _, key := range u.Keys {
 			if !sourceLookup.hasKey(u.Object, key, u.role) {
-				missing = append(missing, missingRef{Ref: u, object: object, reason: fmt.Sprintf("at %s has no key %q%s", origin.ShortLocation(""), wording.Clip(key, 80), formatSuggestion(key, sourceLookup.keys(u.Object)))})
+				missingRefs = append(missingRefs, missingRef{Ref: u, object: object, reason: fmt.Sprintf("at %s has no key %q%s", origin.ShortLocation(""), wording.Clip(key, 80), formatSuggestion(key, sourceLookup.keys(u.Object)))})
 			}
 		}
 	}
-	return missing
+	return missingRefs
 }
 
 // list returns the references of a pod, including those of its CSI volumes and iSCSI disks.

@@ -28,14 +28,14 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 		previous = &ResolvedSet{Set: &manifest.Set{}}
 	}
 	result := &ResolvedSet{Refs: map[types.NamespacedName]*Resolved{}, originals: s.Pods}
-	set := *s
-	set.ObjectsBySource = make(map[string]manifest.Objects, len(s.ObjectsBySource))
+	setCopy := *s
+	setCopy.ObjectsBySource = make(map[string]manifest.Objects, len(s.ObjectsBySource))
 	for name, o := range s.ObjectsBySource {
 		o.StoredClaims = storedClaims
-		set.ObjectsBySource[name] = o
+		setCopy.ObjectsBySource[name] = o
 	}
-	set.Pods = make(map[types.NamespacedName]*manifest.Pod, len(s.Pods))
-	r := newResolver(&set)
+	setCopy.Pods = make(map[types.NamespacedName]*manifest.Pod, len(s.Pods))
+	r := newResolver(&setCopy)
 	for key, p := range s.Pods {
 		refs := r.resolve(p, salt, previous.Refs[key])
 		if refs != nil {
@@ -43,16 +43,16 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 		}
 		switch previousRefs := previous.Refs[key]; {
 		case p.Traits.HasRefsFromServer:
-			set.Pods[key] = r.lookupFor(p.Origin.Source).withHandler(p, previous.Set.Pods[key])
+			setCopy.Pods[key] = r.lookupFor(p.Origin.Source).withHandler(p, previous.Set.Pods[key])
 		case !manifest.RestartsOnChange(p) || refs == nil:
-			set.Pods[key] = p
+			setCopy.Pods[key] = p
 		case previous.originals[key] == p && previousRefs != nil && previousRefs.FilesDigest == refs.FilesDigest && previousRefs.EnvDigest == refs.EnvDigest:
-			set.Pods[key] = previous.Set.Pods[key]
+			setCopy.Pods[key] = previous.Set.Pods[key]
 		default:
-			set.Pods[key] = p.WithContentDigests(refs.FilesDigest, refs.EnvDigest)
+			setCopy.Pods[key] = p.WithContentDigests(refs.FilesDigest, refs.EnvDigest)
 		}
 	}
-	result.Set = &set
+	result.Set = &setCopy
 	return result
 }
 

@@ -126,8 +126,8 @@ func (s *Resolved) missingObject(ref manifest.ObjectRef) manifest.MissingObject 
 	if s == nil || s.pod == nil || !s.pod.Traits.HasRefsFromServer {
 		return manifest.MissingObject{DoesNotExist: true, Message: fmt.Sprintf("%s %q does not exist", ref.Kind, ref.Name)}
 	}
-	if missing, ok := s.missingObjects[ref]; ok {
-		return missing
+	if missingObject, ok := s.missingObjects[ref]; ok {
+		return missingObject
 	}
 	return manifest.MissingObject{Message: fmt.Sprintf("%s %q is being looked up", ref.Kind, ref.Name)}
 }
@@ -227,8 +227,8 @@ func (s *Resolved) addLookups(c *manifest.Cluster, refs []Ref) {
 		if certificate := c.PodCertificates[u.Object.NamespacedName]; certificate != nil && u.Object.Kind == manifest.CertificateKind {
 			s.certificates[u.Object.Name] = certificate
 		}
-		if missing, ok := c.Missing[u.Object]; ok {
-			s.missingObjects[u.Object] = missing
+		if missingObject, ok := c.Missing[u.Object]; ok {
+			s.missingObjects[u.Object] = missingObject
 		}
 	}
 }

@@ -93,8 +93,8 @@ func (c *checker) checkValue(s *Schema, tree any, path string) (cleanTree any, o
 }
 
 // checkElements reports the faults of a list. In the returned copy, each element of a wrong type
-// is null. ok is false if the list belongs to a merge patch and an element has a wrong type,
-// because a merge patch replaces a list as a whole.
+// is null. A merge patch replaces a list as a whole, so ok is false if the list belongs to a merge
+// patch and an element has a wrong type.
 func (c *checker) checkElements(s *Schema, l []any, path string) (cleanList any, ok bool) {
 	elements, ok := make([]any, len(l)), true
 	for i := range l {
@@ -175,7 +175,7 @@ func (s *Schema) checkInteger(v any) string {
 	switch x := v.(type) {
 	case int64:
 		minValue, maxValue := int64(-1)<<(s.bits-1), int64(1)<<(s.bits-1)-1
-		if s.unsigned {
+		if s.isUnsigned {
 			minValue, maxValue = 0, int64(1)<<min(s.bits, 63)-1
 		}
 		if x < minValue || x > maxValue {

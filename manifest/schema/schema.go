@@ -24,12 +24,12 @@ const (
 
 // A Schema is the JSON form of a Go type. It is immutable.
 type Schema struct {
-	kind     kind
-	fields   map[string]*Schema
-	element  *Schema
-	bits     int
-	unsigned bool
-	goType   reflect.Type
+	kind       kind
+	fields     map[string]*Schema
+	element    *Schema
+	bits       int
+	isUnsigned bool
+	goType     reflect.Type
 }
 
 // New returns the Schema of T. unchecked contains the paths of fields whose values are not checked,
@@ -39,8 +39,8 @@ func New[T any](unchecked ...string) *Schema {
 	for _, path := range unchecked {
 		parent := s
 		name := path
-		for first, rest, ok := strings.Cut(name, "."); ok; first, rest, ok = strings.Cut(name, ".") {
-			parent, name = parent.Field(first), rest
+		for fieldName, remainingPath, ok := strings.Cut(name, "."); ok; fieldName, remainingPath, ok = strings.Cut(name, ".") {
+			parent, name = parent.Field(fieldName), remainingPath
 		}
 		parent.fields[name] = &Schema{kind: anyValue}
 	}
@@ -86,7 +86,7 @@ func (b builder) build(t reflect.Type) *Schema {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		s.kind, s.bits = integer, t.Bits()
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		s.kind, s.bits, s.unsigned = integer, t.Bits(), true
+		s.kind, s.bits, s.isUnsigned = integer, t.Bits(), true
 	case reflect.Float32, reflect.Float64:
 		s.kind = number
 	}

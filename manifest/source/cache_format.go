@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A file of the cache starts with a line that contains the digest and size of the payload, so that
-// truncated, replaced and corrupted files are detected.
+// A file of the cache starts with a line that contains the digest and size of the payload. podd
+// detects truncated, replaced and corrupted files by this line.
 const (
 	formatName   = "podd-cache "
 	headerPrefix = formatName + "1 "

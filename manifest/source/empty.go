@@ -12,10 +12,9 @@ func (o Options) decode(data []byte, path string) *manifest.File {
 	return RefuseEmpty(o.Decode(data, path), data, path)
 }
 
-// RefuseEmpty returns f, the result of decoding data, if f contains a pod or object, or is already
-// refused, or if data explicitly contains an empty list. Otherwise it returns a refused File, because
-// data without pods and objects may result from a truncated write or response, a full disk or a
-// failed template.
+// RefuseEmpty returns f, the result of decoding data, or a refused File. It refuses a File without
+// pods and objects, because data may be a truncated write or response, or the output of a failed
+// template. It does not refuse a File if data explicitly contains an empty list.
 func RefuseEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 	if hasObjects(f) || f.HasRefusedDocument() || isEmptyList(data) {
 		return f
@@ -35,8 +34,8 @@ func hasObjects(f *manifest.File) bool {
 var listKindPattern = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)
 
 // isEmptyList reports whether data contains an explicitly empty list. Decoding of data must have
-// returned no objects and no error. Such data contains no list with items, so isEmptyList only has
-// to find a line that is not a comment and contains a kind with a name that ends in List.
+// returned no objects and no error. Therefore every list in data is empty, and isEmptyList only has
+// to find a kind with a name that ends in List, in a line that is not a comment.
 func isEmptyList(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKindPattern.Match(line) {

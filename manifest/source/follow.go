@@ -87,13 +87,13 @@ func (f *follower) scheduleScanAfterEvents() {
 
 // nextCheck returns the time of the next check if no event arrives earlier.
 func (f *follower) nextCheck() time.Time {
-	next := f.nextScan
+	nextTime := f.nextScan
 	for _, file := range f.files {
-		if !file.retryAt.IsZero() && file.retryAt.Before(next) {
-			next = file.retryAt
+		if !file.retryAt.IsZero() && file.retryAt.Before(nextTime) {
+			nextTime = file.retryAt
 		}
 	}
-	return next
+	return nextTime
 }
 
 // check performs a full check if one is due. Otherwise it reads only the incomplete files that

@@ -89,7 +89,7 @@ func (r reader) read(dir *manifestDir, name string, isLink bool, earlierRead *fi
 	return t, earlierRead.confirm(t, now)
 }
 
-// checkUnchanged returns errOpenForWriting if the present stamp of f differs from earlierStamp,
+// checkUnchanged returns errOpenForWriting if the stamp of f has changed since earlierStamp,
 // because a process must have written to f. It also checks the lease again, because the stamp does
 // not change if two writes get the same timestamp.
 func (r reader) checkUnchanged(f *os.File, earlierStamp stamp, writers writerState) error {

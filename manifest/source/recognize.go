@@ -48,15 +48,15 @@ func (e *replacedDirError) Error() string {
 	if e.presentCount == 0 {
 		return fmt.Sprintf("the directory is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", reason, e.path)
 	}
-	missing := fmt.Sprintf("%d manifests are missing", e.missingCount)
+	countText := fmt.Sprintf("%d manifests are missing", e.missingCount)
 	if e.missingCount == 1 {
-		missing = "1 manifest is missing"
+		countText = "1 manifest is missing"
 	}
 	remedy := fmt.Sprintf("restore them, or stop their pods with: podd accept empty %s", e.path)
 	if e.willBeAccepted() {
 		remedy = fmt.Sprintf("podd stops their pods after the directory has not changed for %v; to stop them now, run: podd accept empty %s", settleDelay, e.path)
 	}
-	return fmt.Sprintf("%s, and %s; %s", reason, missing, remedy)
+	return fmt.Sprintf("%s, and %s; %s", reason, countText, remedy)
 }
 
 // pendingDir is a directory that podd has not accepted yet, with its manifests.

@@ -12,8 +12,8 @@ import (
 
 // scan checks the directory and all files.
 func (f *follower) scan(now time.Time) {
-	begin := time.Now()
-	defer func() { f.lastScanDuration = time.Since(begin) }()
+	startTime := time.Now()
+	defer func() { f.lastScanDuration = time.Since(startTime) }()
 	f.nextScan = now.Add(f.opts.CheckFrequency)
 	f.mayHaveChanged = true
 	f.updateWatches()
@@ -58,11 +58,11 @@ func (f *follower) list(now time.Time) error {
 		presentPaths[filepath.Join(dir.path, entry.name)] = true
 	}
 	replacedErr := f.recognize(dir, l, presentPaths, now)
-	missing := f.markMissing(dir, presentPaths, replacedErr, now)
+	missingFiles := f.markMissing(dir, presentPaths, replacedErr, now)
 	for _, entry := range l.files {
 		f.updateFile(dir, entry, now)
 	}
-	f.removeMissing(missing, now) // last, because a missing file may have been renamed
+	f.removeMissing(missingFiles, now) // last, because a missing file may have been renamed
 	if replacedErr != nil {
 		return replacedErr
 	}
@@ -151,7 +151,7 @@ func (f *follower) removeMissing(missing []*trackedFile, now time.Time) {
 
 // keepMissing keeps the content of a file in use although the file is missing from the directory.
 // It is called if the directory is not the one that contained the file. If podd will accept the
-// directory soon, keepMissing does not load content from the cache, because podd would start the
+// directory soon, keepMissing does not load content from the cache. Otherwise podd would start the
 // pods of the file and stop them soon afterwards. Until podd accepts the directory, the listing is
 // incomplete, so running pods are kept.
 func (f *follower) keepMissing(file *trackedFile, replacedErr *replacedDirError, now time.Time) {

@@ -31,8 +31,8 @@ func stampOf(info fs.FileInfo) stamp {
 const maxTimestampStep = 2 * time.Second
 
 // isSettled reports whether every change of the file after the time now will change the stamp. It
-// returns false if the file was changed less than maxTimestampStep before now, because a later
-// change can then have the same ctime and so the same stamp.
+// returns false if the file was changed less than maxTimestampStep before now. The next change of the
+// file can then have the same ctime and so the same stamp.
 func (s stamp) isSettled(now time.Time) bool {
 	return now.Sub(time.Unix(0, s.ctime)) > maxTimestampStep
 }

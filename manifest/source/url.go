@@ -57,17 +57,17 @@ var _ Source = (*URL)(nil)
 func NewURL(template string, o URLOptions) (*URL, error) {
 	u := &URL{template: template, opts: o, random: rand.Float64}
 	const placeholder = "machineID-machineID"
-	parsed, err := u.parse(placeholder)
+	parsedURL, err := u.parse(placeholder)
 	if err != nil {
 		return nil, fmt.Errorf("parsing a manifest URL: %w", err)
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
-		return nil, fmt.Errorf("manifest URL %s: a client certificate needs both a certificate file and a key file", withoutSecrets(parsed))
+		return nil, fmt.Errorf("manifest URL %s: a client certificate needs both a certificate file and a key file", withoutSecrets(parsedURL))
 	}
 	if err := checkHeader(o.Header); err != nil {
-		return nil, fmt.Errorf("checking the headers of manifest URL %s: %w", withoutSecrets(parsed), err)
+		return nil, fmt.Errorf("checking the headers of manifest URL %s: %w", withoutSecrets(parsedURL), err)
 	}
-	u.name = strings.ReplaceAll(withoutSecrets(parsed), placeholder, "{machineID}")
+	u.name = strings.ReplaceAll(withoutSecrets(parsedURL), placeholder, "{machineID}")
 	if o.Label != "" {
 		u.name += "#" + o.Label
 	}
@@ -94,20 +94,20 @@ func (u *URL) parse(machineID string) (*url.URL, error) {
 	if hasQuery {
 		text += "?" + fillPlaceholders(query, url.QueryEscape, u.opts.NodeName, machineID)
 	}
-	parsed, err := url.Parse(text)
+	parsedURL, err := url.Parse(text)
 	var urlErr *url.Error
 	switch {
 	case errors.As(err, &urlErr):
 		return nil, fmt.Errorf("invalid URL: %w", redactError(urlErr.Err))
 	case err != nil:
 		return nil, errors.New("invalid URL")
-	case parsed.Scheme != "http" && parsed.Scheme != "https":
+	case parsedURL.Scheme != "http" && parsedURL.Scheme != "https":
 		return nil, errors.New("must begin with https:// or http://")
-	case parsed.Hostname() == "":
+	case parsedURL.Hostname() == "":
 		return nil, errors.New("no host")
 	}
-	parsed.Fragment, parsed.RawFragment = "", ""
-	return parsed, nil
+	parsedURL.Fragment, parsedURL.RawFragment = "", ""
+	return parsedURL, nil
 }
 
 // redactError returns err, or another error if the text of err may quote the URL.

@@ -106,14 +106,14 @@ const maxRedirects = 5
 // and never from https to http. Other redirects are not allowed because the redirected request
 // contains the headers of the first request.
 func CheckRedirect(to *http.Request, via []*http.Request) error {
-	from := via[len(via)-1].URL
-	isUpgrade := from.Scheme == "http" && to.URL.Scheme == "https"
+	previousURL := via[len(via)-1].URL
+	isUpgrade := previousURL.Scheme == "http" && to.URL.Scheme == "https"
 	switch {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("too many redirects (limit %d)", maxRedirects)
-	case from.Scheme == "https" && to.URL.Scheme != "https":
+	case previousURL.Scheme == "https" && to.URL.Scheme != "https":
 		return fmt.Errorf("redirect to %s rejected, because it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
-	case to.URL.Hostname() != from.Hostname(), !isUpgrade && portOf(to.URL) != portOf(from):
+	case to.URL.Hostname() != previousURL.Hostname(), !isUpgrade && portOf(to.URL) != portOf(previousURL):
 		return fmt.Errorf("redirect to %s rejected, because the target has another host or port; if the redirect is intended, use the target as the manifest URL", withoutSecrets(to.URL))
 	}
 	return nil

@@ -153,9 +153,8 @@ func (r *rule) member(step string) *rule {
 	return m
 }
 
-// resourcePattern returns the step of the table that matches all huge pages or all extended
-// resources, if the parameter step names huge pages or an extended resource. Otherwise it returns
-// "".
+// resourcePattern returns the step of the table that matches all huge pages, or all extended
+// resources, if the parameter step names one of these resources. Otherwise it returns "".
 func (r *rule) resourcePattern(step string) string {
 	name := v1.ResourceName(strings.Trim(step, "[]"))
 	switch {

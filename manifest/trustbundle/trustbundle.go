@@ -8,7 +8,7 @@ import (
 	"iter"
 )
 
-// MaxSize is the maximum size of the text of a bundle in bytes, as in the API server.
+// MaxSize is the maximum size of a bundle in bytes, as in the API server.
 const MaxSize = 1 << 20
 
 // certificateType is the type of the PEM blocks in a bundle.
@@ -19,25 +19,25 @@ const certificateType = "CERTIFICATE"
 // so the result for the same texts is always the same. Unlike Normalize, the kubelet shuffles the
 // certificates whenever it starts, so that programs do not depend on the order.
 func Normalize(texts ...string) []byte {
-	out, isIncluded := []byte{}, map[string]bool{}
+	pemText, isIncluded := []byte{}, map[string]bool{}
 	for _, text := range texts {
 		for block := range blocks(text) {
 			if block.Type != certificateType || isIncluded[string(block.Bytes)] {
 				continue
 			}
 			isIncluded[string(block.Bytes)] = true
-			out = append(out, pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: block.Bytes})...)
+			pemText = append(pemText, pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: block.Bytes})...)
 		}
 	}
-	return out
+	return pemText
 }
 
 // blocks returns the PEM blocks in text.
 func blocks(text string) iter.Seq[*pem.Block] {
 	return func(yield func(*pem.Block) bool) {
-		for rest := []byte(text); ; {
+		for remaining := []byte(text); ; {
 			var block *pem.Block
-			if block, rest = pem.Decode(rest); block == nil || !yield(block) {
+			if block, remaining = pem.Decode(remaining); block == nil || !yield(block) {
 				return
 			}
 		}

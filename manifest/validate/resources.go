@@ -109,7 +109,7 @@ func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 // validateAmounts validates the amounts in list. It skips an amount that is equal to the amount of
-// the same resource in validatedAmounts, because an invalid limit that is also the default of the
+// the same resource in validatedAmounts. Otherwise an invalid limit that is also the default of the
 // request would be reported twice.
 func validateAmounts(list, validatedAmounts v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList

@@ -14,8 +14,8 @@ const (
 // validateRestart validates the restart policy and rules of a regular container.
 func validateRestart(c *v1.Container, path *field.Path) field.ErrorList {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
-		missing := field.Required(path.Child("restartPolicy"), "specify what happens after an exit code that no rule lists")
-		return append(field.ErrorList{missing}, validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
+		missingPolicy := field.Required(path.Child("restartPolicy"), "specify what happens after an exit code that no rule lists")
+		return append(field.ErrorList{missingPolicy}, validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 	}
 	return append(validateContainerPolicy(c, path), validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 }

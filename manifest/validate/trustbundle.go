@@ -51,11 +51,11 @@ func checkTrustBundleName(name, signer string) []string {
 
 // signerInName returns the name of the signer that the name of a ClusterTrustBundle contains, or "".
 func signerInName(name string) string {
-	end := strings.LastIndex(name, ":")
-	if end < 0 {
+	lastColon := strings.LastIndex(name, ":")
+	if lastColon < 0 {
 		return ""
 	}
-	return strings.ReplaceAll(name[:end], ":", "/")
+	return strings.ReplaceAll(name[:lastColon], ":", "/")
 }
 
 // validateTrustBundleSource validates a source of a projected volume.

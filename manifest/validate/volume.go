@@ -53,7 +53,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 	return errs
 }
 
-// maxInterfaceName is the maximum length of the name of an interface in the kubelet.
+// maxInterfaceName is the kubelet's maximum length of the name of an iscsiadm interface.
 const maxInterfaceName = 64
 
 // validateDisk validates an iSCSI or Fibre Channel disk.

@@ -6,12 +6,11 @@ import v1 "k8s.io/api/core/v1"
 // Local is the name of the plugin of volumes in a directory of the host.
 const Local = "kubernetes.io/local-volume"
 
-// CSI returns the name of the plugin of the volumes of a CSI driver.
+// CSI returns the name of the plugin for volumes of the CSI driver with this name.
 func CSI(driver string) string { return "kubernetes.io/csi:" + driver }
 
-// Name returns the name of the plugin of a volume. pv is the PersistentVolume of the volume's claim.
-// It is nil if there is none or if it is unknown. In that case Name assumes that the claim has a
-// directory of the host.
+// Name returns the name of the plugin for a volume. pv is the PersistentVolume to which the volume's
+// claim is bound. If pv is nil, Name assumes that the data of the claim is in a directory of the host.
 func Name(v *v1.Volume, pv *v1.PersistentVolume) string {
 	switch s := &v.VolumeSource; {
 	case s.EmptyDir != nil:

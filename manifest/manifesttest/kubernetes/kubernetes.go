@@ -58,17 +58,17 @@ func (c *Case) Text() []byte {
 func deepCopy(tree any) any {
 	switch tree := tree.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(tree))
+		members := make(map[string]any, len(tree))
 		for key := range tree {
-			out[key] = deepCopy(tree[key])
+			members[key] = deepCopy(tree[key])
 		}
-		return out
+		return members
 	case []any:
-		out := make([]any, len(tree))
+		elements := make([]any, len(tree))
 		for i := range tree {
-			out[i] = deepCopy(tree[i])
+			elements[i] = deepCopy(tree[i])
 		}
-		return out
+		return elements
 	}
 	return tree
 }
