@@ -13,8 +13,8 @@ import (
 )
 
 // writeTimeout is the time after which a connection fails if the client reads nothing of a
-// response, for example because the client's host is no longer reachable. It is long because a user
-// may pause the output on a terminal.
+// response. The client's host may have become unreachable. The time is long because a user may
+// pause the output on a terminal.
 const writeTimeout = 5 * time.Minute
 
 // A limitConn is a connection of a limitListener. It frees its slot when it is first closed.

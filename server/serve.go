@@ -46,8 +46,7 @@ type Server struct {
 	MaxConns int
 	// HandlerMarksAuthenticated must be set if Handler calls MarkAuthenticated for requests of
 	// authenticated clients. If it is set, a new connection never replaces the connection of an
-	// authenticated client, and may replace any other connection, even one with a request in
-	// progress.
+	// authenticated client. It may replace any other connection, even one with a request in progress.
 	HandlerMarksAuthenticated bool
 	// MaxHeaderBytes limits the size of a request line with its headers, in bytes; 0
 	// means 16 KiB.
@@ -136,12 +135,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), syscallCause(serveErr))
 }
 
-// trackRequests returns a handler that calls the Handler of s, and counts the calls in progress in
-// the WaitGroup running. It also limits the time to read request bodies.
-func (s *Server) trackRequests(running *sync.WaitGroup) http.Handler {
+// trackRequests returns a handler that calls the Handler of s, and adds the calls in progress to
+// handlers. It also limits the time to read request bodies.
+func (s *Server) trackRequests(handlers *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		running.Add(1)
-		defer running.Done()
+		handlers.Add(1)
+		defer handlers.Done()
 		recordCertificate(r)
 		if !s.HandlerMarksAuthenticated {
 			MarkAuthenticated(r)

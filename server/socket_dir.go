@@ -9,9 +9,8 @@ import (
 )
 
 // PrepareRunDir creates dir if it does not exist. dir must belong to a trusted user. If other users
-// can enter dir, PrepareRunDir changes the mode of dir. If dir also contains files that are not
-// podd's, PrepareRunDir returns an error instead, because the user may have specified a shared
-// directory such as /run.
+// can enter dir, PrepareRunDir changes the mode of dir. It returns an error instead if dir also
+// contains files of other programs, because dir may be a shared directory such as /run.
 func PrepareRunDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating the run directory: %w", err)

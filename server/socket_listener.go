@@ -18,8 +18,8 @@ const socketCheckInterval = time.Second
 
 // ListenSocket opens podd's own socket, which only root can use, in the run directory. It creates
 // the directory if necessary and restricts its mode to root. It replaces a socket that an earlier
-// podd has not removed. A lock file in the same directory is locked until the listener is closed,
-// so that other processes can check whether a podd uses the socket. Connections of users other than
+// podd has not removed. A lock file in the same directory is locked until the listener is closed. By
+// this lock, other processes recognize that a podd uses the socket. Connections of users other than
 // root and the user of the process are closed at once.
 //
 // If the socket or its directory is removed or replaced while the listener is open, Accept
@@ -174,8 +174,9 @@ func (l *socketListener) currentSocket() *boundSocket {
 	return l.socket
 }
 
-// checkSocket binds a new socket if the present socket is no longer at its path. If this fails, the
-// next check tries again, and the error is logged unless it is the error of the previous check.
+// checkSocket binds a new socket if the socket of l is no longer at its path. If this fails, the next
+// check tries again. checkSocket logs an error only if it differs from the error of the previous
+// check.
 func (l *socketListener) checkSocket() {
 	l.lastCheck = time.Now()
 	oldSocket := l.currentSocket()

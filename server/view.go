@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ClusterSource is the name of the source of the pods that an API server binds to the node.
+// ClusterSource is the name of the source of pods that an API server has bound to the node.
 const ClusterSource = "the cluster"
 
 // View is podd's whole published state at one revision. It is immutable, including
@@ -28,7 +28,7 @@ type View struct {
 	// Runtime is the name and version of the runtime, such as "containerd 2.4.2". It is "" until
 	// the runtime has responded.
 	Runtime string `json:"runtime,omitempty"`
-	// Endpoint is the configured CRI socket; "" if podd uses a well-known one.
+	// Endpoint is the configured CRI socket; "" if podd uses a well-known socket.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Sources are the files, directories and URLs that podd reads, and ClusterSource.
 	Sources []string `json:"sources,omitempty"`

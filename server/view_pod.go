@@ -25,8 +25,8 @@ type PodView struct {
 	// OutdatedRunningContainers is the number of running containers that belong to an earlier
 	// version of the pod. They continue to run because the object in effect cannot start yet.
 	OutdatedRunningContainers int `json:"outdatedRunning,omitempty"`
-	// OutdatedStoppingContainers is the number of containers that belong to an earlier version of
-	// the pod and are being stopped, so that the object in effect can start.
+	// OutdatedStoppingContainers is the number of containers of an earlier version of the pod that
+	// are being stopped, so that the object in effect can start.
 	OutdatedStoppingContainers int `json:"outdatedStopping,omitempty"`
 	// SandboxID is the CRI id of the pod's sandbox; "" if no sandbox is running.
 	SandboxID string `json:"sandbox,omitempty"`

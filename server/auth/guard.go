@@ -12,9 +12,9 @@ import (
 
 // A Guard passes a request to its Handler if the sender, or the user that the sender impersonates,
 // is authorized. UserFrom returns the authorized user from the context of the request. A Guard
-// responds to other requests with 401 or 403 and closes the connection, because an idle connection
-// would occupy a slot that other clients need. If the Authorizer fails, the response is 500 without
-// the cause; the Authorizer logs the cause.
+// responds to other requests with 401 or 403. It also closes their connection, because an idle
+// connection occupies a slot that other clients need. If the Authorizer fails, the response is 500
+// without the cause; the Authorizer logs the cause.
 type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required

@@ -16,8 +16,8 @@ var (
 )
 
 // Rules implements Authorizer. The rules include no request that Allows rejects. They include
-// impersonation of groups only if a rule names the groups, because it is not possible to write a
-// rule for all groups except system:masters.
+// impersonation of groups only if a rule names the groups, because no rule can include all groups
+// except system:masters.
 func (w WriteAuthorizer) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := w.Authorizer.Rules(u, namespace)
 	if u.mayWrite() {
@@ -89,8 +89,8 @@ func completeRules(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRul
 // isWritable reports whether a resource of a rule, such as "pods/resize" or "*", includes a
 // resource that can be written.
 func isWritable(resource string) bool {
-	name, part, _ := strings.Cut(resource, "/")
-	return (name == rbac.ResourceAll || slices.Contains(writableResources, name)) && slices.Contains(writableSubresources, part)
+	name, subresource, _ := strings.Cut(resource, "/")
+	return (name == rbac.ResourceAll || slices.Contains(writableResources, name)) && slices.Contains(writableSubresources, subresource)
 }
 
 // removeMatching returns a copy of list without the elements for which the function remove returns

@@ -19,7 +19,7 @@
 //
 // The cgroups are those of the node, of pods and of their containers. podd keeps no history, so each
 // cgroup has one sample of its usage, which is at most a second old. Parameters that select samples
-// have no effect. In a summary, the percentiles of a minute, an hour and a day are not present, as in
+// have no effect. A summary does not contain the percentiles of a minute, an hour and a day, as in
 // cAdvisor before the first minute has passed.
 //
 // A request without a parameter that selects kinds of events returns no events, as in cAdvisor. podd

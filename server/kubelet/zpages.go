@@ -180,10 +180,9 @@ func matchesMediaType(c *goautoneg.Accept, mediaType string) bool {
 	return c.Type == main && (c.SubType == sub || c.SubType == "*") || c.Type == "*" && c.SubType == "*"
 }
 
-// allowsParameters reports whether a page of this kind can be served in this media type to a client
-// that has sent the parameters p in the Accept header. The text format has no versions, so
-// the parameters "as", "g" and "v" are not allowed. The structured format has no default version, so all
-// three are required.
+// allowsParameters reports whether the parameters p of an Accept header allow serving a page of this
+// kind in this media type. The text format has no versions, so the parameters "as", "g" and "v" are
+// not allowed. The structured format has no default version, so all three are required.
 func allowsParameters(p map[string]string, mediaType, kind string) bool {
 	if p["stream"] != "" || p["sv"] != "" {
 		return false

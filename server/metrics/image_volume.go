@@ -21,17 +21,17 @@ func (c imageVolumeCounts) collectors() []prometheus.Collector {
 // the container.
 type ImageVolumes struct {
 	Volumes, Mounts int  // the number of volumes, and of the container's mounts of these volumes
-	Started         bool // whether the container has started
-	MountFailed     bool // whether the runtime failed to mount an image
+	HasStarted      bool // whether the container has started
+	HasMountFailed  bool // whether the runtime failed to mount an image
 }
 
 // RecordImageVolumes records an attempt to start a container with image volumes.
 func (c podCounts) RecordImageVolumes(v ImageVolumes) {
 	c.imageVolumes.requested.Add(float64(v.Volumes))
 	switch {
-	case v.Started:
+	case v.HasStarted:
 		c.imageVolumes.mounted.Add(float64(v.Mounts))
-	case v.MountFailed:
+	case v.HasMountFailed:
 		c.imageVolumes.failed.Add(float64(v.Mounts))
 	}
 }

@@ -106,7 +106,7 @@ func exercised() *Metrics {
 	m.RecordVerifyImage("mustAuthenticate")
 	m.RecordPull(20<<20, 2*time.Second)
 	m.RecordCollectedImage("space")
-	m.RecordImageVolumes(ImageVolumes{Volumes: 1, Mounts: 2, Started: true})
+	m.RecordImageVolumes(ImageVolumes{Volumes: 1, Mounts: 2, HasStarted: true})
 	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "NoSandbox"}, view().Pods[1]
 	after.Phase = "run"
 	start := metav1.Unix(4000, 0)

@@ -14,7 +14,8 @@ type nodeStartCounts struct {
 	*nodeStart
 }
 
-// A nodeStart contains when the steps of the start of the node ended. A time is zero until it is known.
+// A nodeStart contains the times at which the node completed the steps of its start. A time is zero
+// until the step is completed.
 type nodeStart struct {
 	bootedAt, startedAt time.Time // when the host and podd started; bootedAt is zero if it is unknown
 

@@ -101,11 +101,11 @@ func (c podCounts) RecordPull(size uint64, duration time.Duration) {
 	c.pullDuration.WithLabelValues(sizeBucket(size)).Observe(duration.Seconds())
 }
 
-// RecordEnsureImage records a check whether an image is present. policy is the pull policy of the
-// image. present reports whether the image was present, and required reports whether it must be
-// pulled. A nil pointer means that the value is unknown.
-func (c podCounts) RecordEnsureImage(policy string, present, required *bool) {
-	c.ensuredImages.WithLabelValues(strings.ToLower(policy), boolLabel(present), boolLabel(required)).Inc()
+// RecordEnsureImage records a check whether an image is present on the node. policy is the pull
+// policy of the image. isPresent reports whether the image was present, and mustPull reports whether
+// the image must be pulled. A nil pointer means that the value is unknown.
+func (c podCounts) RecordEnsureImage(policy string, isPresent, mustPull *bool) {
+	c.ensuredImages.WithLabelValues(strings.ToLower(policy), boolLabel(isPresent), boolLabel(mustPull)).Inc()
 }
 
 // RecordCollectedImage records that the image garbage collection has removed an image. reason is

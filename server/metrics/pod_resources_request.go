@@ -28,19 +28,19 @@ func newPodResourcesRequests() podResourcesRequests {
 }
 
 func (r podResourcesRequests) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{r.all}
+	collectors := []prometheus.Collector{r.all}
 	for _, counters := range []map[string]*prometheus.CounterVec{r.requestsByMethod, r.errorsByMethod} {
 		for _, c := range counters {
-			all = append(all, c)
+			collectors = append(collectors, c)
 		}
 	}
-	return all
+	return collectors
 }
 
 // RecordPodResourcesRequest records a request to the pod resources API. version is the version of the
 // API, such as "v1", and method the requested method, such as "List". Like the kubelet, it counts the
 // methods only of version v1.
-func (r podResourcesRequests) RecordPodResourcesRequest(version, method string, failed bool) {
+func (r podResourcesRequests) RecordPodResourcesRequest(version, method string, hasFailed bool) {
 	r.all.WithLabelValues(version).Inc()
 	if version != "v1" {
 		return
@@ -48,7 +48,7 @@ func (r podResourcesRequests) RecordPodResourcesRequest(version, method string, 
 	if c := r.requestsByMethod[method]; c != nil {
 		c.WithLabelValues(version).Inc()
 	}
-	if c := r.errorsByMethod[method]; c != nil && failed {
+	if c := r.errorsByMethod[method]; c != nil && hasFailed {
 		c.WithLabelValues(version).Inc()
 	}
 }

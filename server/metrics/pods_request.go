@@ -26,11 +26,11 @@ func newPodsRequests() podsRequests {
 }
 
 func (r podsRequests) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{r.all}
+	collectors := []prometheus.Collector{r.all}
 	for _, c := range r.byMethod {
-		all = append(all, c)
+		collectors = append(collectors, c)
 	}
-	return all
+	return collectors
 }
 
 // RecordPodsRequest records a request to the gRPC API of pods. method is the requested method, such

@@ -54,19 +54,19 @@ func (c requestCounts) CountRequests(server string, h http.Handler) http.Handler
 // pathLabel returns the first element of a path if podd serves such paths. For all other paths it
 // returns "other", because clients must not be able to create an unlimited number of series.
 func pathLabel(path string) string {
-	first, remaining, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	switch first {
+	firstSegment, remaining, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	switch firstSegment {
 	case "":
 		return "/"
 	case "metrics":
 		switch remaining {
 		case "cadvisor", "probes", "resource", "slis":
-			return first + "/" + remaining
+			return firstSegment + "/" + remaining
 		}
-		return first
+		return firstSegment
 	case "api", "apis", "attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "livez", "logs",
 		"openapi", "page", "pods", "portForward", "readyz", "run", "runningpods", "spec", "stats", "statusz", "v1", "version":
-		return first
+		return firstSegment
 	}
 	return "other"
 }

@@ -90,8 +90,8 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 
 // majorMinor returns the first two numbers of a version such as "v1.37.2".
 func majorMinor(version string) (major, minor string) {
-	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	minor, _, _ = strings.Cut(rest, ".")
+	major, minorAndPatch, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ = strings.Cut(minorAndPatch, ".")
 	return major, minor
 }
 
@@ -189,7 +189,7 @@ func (s sources) collectFiles(v *server.View, emit emitter) {
 	for _, f := range v.Files {
 		source := s.label(f.Path)
 		isOutdated[source] = isOutdated[source] || f.OutdatedReason != ""
-		if old := contentTimes[source]; !f.ContentTime.IsZero() && (old.IsZero() || f.ContentTime.Before(old)) {
+		if oldestTime := contentTimes[source]; !f.ContentTime.IsZero() && (oldestTime.IsZero() || f.ContentTime.Before(oldestTime)) {
 			contentTimes[source] = f.ContentTime
 		}
 	}

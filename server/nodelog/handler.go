@@ -26,31 +26,31 @@ import (
 // queryTimeout is the maximum time for the response to a query of services, as in the kubelet.
 const queryTimeout = 30 * time.Second
 
-// maxQueries is the maximum number of queries of services that are served concurrently, because
-// each of them needs a process that may search the whole journal.
+// maxQueries limits the number of queries of services that are served concurrently, because each
+// query needs a process that may search the whole journal.
 const maxQueries = 8
 
 // A Handler serves the logs of the host. Paths of requests are relative to /logs.
 type Handler struct {
-	files        fs.FS
-	fileServer   http.Handler
-	enableQuery  bool
-	queries      chan struct{} // contains one element for each query in progress
-	queryTimeout time.Duration
+	files          fs.FS
+	fileServer     http.Handler
+	isQueryEnabled bool
+	queries        chan struct{} // contains one element for each query in progress
+	queryTimeout   time.Duration
 }
 
 // NewHandler returns a Handler for the files in the directory of logs. files must open only regular
-// files and directories. If enableQuery is false, queries are rejected.
-func NewHandler(files fs.FS, enableQuery bool) *Handler {
+// files and directories. If isQueryEnabled is false, queries are rejected.
+func NewHandler(files fs.FS, isQueryEnabled bool) *Handler {
 	return &Handler{
 		files: files, fileServer: http.FileServerFS(files),
-		enableQuery: enableQuery, queries: make(chan struct{}, maxQueries), queryTimeout: queryTimeout,
+		isQueryEnabled: isQueryEnabled, queries: make(chan struct{}, maxQueries), queryTimeout: queryTimeout,
 	}
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.enableQuery {
+	if !h.isQueryEnabled {
 		if r.URL.Query().Has("query") {
 			http.Error(w, "log queries are disabled; set enableSystemLogQuery to true", http.StatusBadRequest)
 			return

@@ -38,9 +38,9 @@ type Page struct {
 	// PodColumns returns the columns READY, STATUS and RESTARTS of a pod as kubectl prints
 	// them. It is required.
 	PodColumns func(*v1.Pod, time.Time) (ready, status, restarts string)
-	// Logs reads the logs. If it is nil, the page shows no logs, and it redacts pods and problems
-	// with server.RedactPodView and server.RedactProblem, because their texts can quote the output of a
-	// program, which only users with access to logs may see.
+	// Logs reads the logs. If it is nil, the page shows no logs. It then also redacts pods and
+	// problems with server.RedactPodView and server.RedactProblem. Their texts can quote the output of
+	// a program, which only users with access to logs may see.
 	Logs server.LogReader
 	// Events contains the events. If it is nil, the page shows no events.
 	Events server.EventLog
@@ -79,8 +79,8 @@ func newSecurityPolicy(files fs.FS) string {
 	if err != nil {
 		panic(err) // cannot happen, because the file is embedded
 	}
-	_, rest, _ := bytes.Cut(index, []byte(`<script type="module">`))
-	script, _, _ := bytes.Cut(rest, []byte("</script>"))
+	_, scriptAndRest, _ := bytes.Cut(index, []byte(`<script type="module">`))
+	script, _, _ := bytes.Cut(scriptAndRest, []byte("</script>"))
 	sum := sha256.Sum256(script)
 	return "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
 		"style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -166,11 +166,11 @@ func sign(template, parent *x509.Certificate, key *ecdsa.PublicKey, parentKey *e
 
 // parseIssuer parses the content of an authority's file.
 func parseIssuer(text []byte) (*issuer, error) {
-	cert, rest := pem.Decode(text)
+	cert, keyText := pem.Decode(text)
 	if cert == nil || cert.Type != "CERTIFICATE" {
 		return nil, errors.New("the first PEM block is not a certificate")
 	}
-	key, _ := pem.Decode(rest)
+	key, _ := pem.Decode(keyText)
 	if key == nil || key.Type != "PRIVATE KEY" {
 		return nil, errors.New("the second PEM block is not a private key")
 	}

@@ -19,7 +19,7 @@ func (a *alphaServer) List(context.Context, *v1alpha1.ListPodResourcesRequest) (
 	for _, p := range a.source.Pods() {
 		pod := &v1alpha1.PodResources{Name: p.Name, Namespace: p.Namespace}
 		for _, c := range p.Containers {
-			if c.Sidecar {
+			if c.IsSidecar {
 				continue
 			}
 			container := &v1alpha1.ContainerResources{Name: c.Name}

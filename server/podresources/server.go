@@ -31,9 +31,9 @@ type Pod struct {
 
 // Container is a container with the devices that are assigned to it.
 type Container struct {
-	Name    string
-	Sidecar bool
-	Devices []Device
+	Name      string
+	IsSidecar bool
+	Devices   []Device
 }
 
 // Device is one device of a resource.
@@ -57,7 +57,7 @@ type Server struct {
 	// OnRequest is called after every request that the limit on requests allows. version is the version
 	// of the API, "v1" or "v1alpha1", and method the requested method, such as "List". OnRequest may be
 	// nil.
-	OnRequest func(version, method string, failed bool)
+	OnRequest func(version, method string, hasFailed bool)
 	v1.UnsafePodResourcesListerServer
 }
 

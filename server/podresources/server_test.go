@@ -46,7 +46,7 @@ func client(t *testing.T, onRequest func(version, method string, failed bool)) *
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
 	s := &Server{Source: fixed{[]Pod{{types.NamespacedName{Namespace: "default", Name: "web"}, []Container{
-		{Name: "side", Sidecar: true}, {Name: "main", Devices: []Device{{"example.com/gpu", "b", []int64{1}}}}, {Name: "plain"},
+		{Name: "side", IsSidecar: true}, {Name: "main", Devices: []Device{{"example.com/gpu", "b", []int64{1}}}}, {Name: "plain"},
 	}}}}, OnRequest: onRequest}
 	go func() { served <- s.Serve(ctx, ln) }()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -41,7 +41,7 @@ func (p *paths) add(r *Resource) {
 	}
 }
 
-// set adds a path unless it has no operations.
+// set adds a path if it has at least one operation.
 func (p *paths) set(path string, v *Path) {
 	for _, o := range v.operations() {
 		if o != nil {

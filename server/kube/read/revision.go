@@ -23,8 +23,8 @@ func parseRevision(q url.Values) (rev uint64, isGiven bool, err error) {
 	return rev, true, nil
 }
 
-// checkListRevision returns an error unless the current state satisfies the
-// resourceVersion parameters of a list.
+// checkListRevision returns an error if a list at the revision currentRev does not satisfy the
+// resourceVersion parameters of the query.
 func checkListRevision(q url.Values, currentRev uint64) error {
 	rev, isGiven, err := parseRevision(q)
 	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))

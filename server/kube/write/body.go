@@ -150,12 +150,12 @@ func foldStringData(s *v1.Secret) {
 // parseManifest returns the object that podd reads from text. It returns an error if text is
 // invalid.
 func (c *call) parseManifest(name string, text []byte) (ParsedManifest, error) {
-	parsed := c.manifests.Parse(c.res.Kind, text)
-	if parsed.Object == nil {
-		return parsed, c.newInvalidError(name, parsed.Causes...)
+	manifest := c.manifests.Parse(c.res.Kind, text)
+	if manifest.Object == nil {
+		return manifest, c.newInvalidError(name, manifest.Causes...)
 	}
-	parsed.Object.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
-	return parsed, nil
+	manifest.Object.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
+	return manifest, nil
 }
 
 // newInvalidError returns the API's error Invalid with the causes.

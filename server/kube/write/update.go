@@ -148,7 +148,7 @@ func isUnchanged(newObject, oldObject server.Object) bool {
 }
 
 // readStored reads an object from the API's file. It waits until the View contains the content of
-// the file, because the client that wrote the file last may have disconnected before podd read the
+// the file. This is necessary because the last writer may have disconnected before podd read the
 // file. If readStored did not wait, the caller would change the older version in the View, and this
 // change would undo the last write.
 func (c *call) readStored(key server.Key) (storedObject, error) {

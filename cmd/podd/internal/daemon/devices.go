@@ -97,7 +97,7 @@ func (s *resourceSource) newPod(p *v1.Pod) podresources.Pod {
 	for i := range p.Spec.InitContainers {
 		if c := &p.Spec.InitContainers[i]; manifest.IsSidecar(c) {
 			sidecar := s.newContainer(pod.NamespacedName, p.UID, c.Name)
-			sidecar.Sidecar = true
+			sidecar.IsSidecar = true
 			pod.Containers = append(pod.Containers, sidecar)
 		}
 	}

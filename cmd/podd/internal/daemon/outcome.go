@@ -162,8 +162,8 @@ func imageVolumes(o effect.Outcome, container string) metrics.ImageVolumes {
 		return metrics.ImageVolumes{}
 	}
 	v := metrics.ImageVolumes{
-		Started:     o.Err == nil,
-		MountFailed: o.Err != nil && strings.Contains(o.Err.Error(), crierrors.ErrImageVolumeMountFailed.Error()),
+		HasStarted:     o.Err == nil,
+		HasMountFailed: o.Err != nil && strings.Contains(o.Err.Error(), crierrors.ErrImageVolumeMountFailed.Error()),
 	}
 	mountedVolumes := map[string]bool{}
 	for _, m := range c.VolumeMounts {

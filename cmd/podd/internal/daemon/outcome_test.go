@@ -29,10 +29,10 @@ func TestImageVolumes(t *testing.T) {
 		err       error
 		want      metrics.ImageVolumes
 	}{
-		"started":          {p, "main", nil, metrics.ImageVolumes{Volumes: 1, Mounts: 2, Started: true}},
-		"mount failed":     {p, "main", errors.New("creating the container: ImageVolumeMountFailed: no space left"), metrics.ImageVolumes{Volumes: 1, Mounts: 2, MountFailed: true}},
+		"started":          {p, "main", nil, metrics.ImageVolumes{Volumes: 1, Mounts: 2, HasStarted: true}},
+		"mount failed":     {p, "main", errors.New("creating the container: ImageVolumeMountFailed: no space left"), metrics.ImageVolumes{Volumes: 1, Mounts: 2, HasMountFailed: true}},
 		"other failure":    {p, "main", errors.New("no such command"), metrics.ImageVolumes{Volumes: 1, Mounts: 2}},
-		"no image volumes": {p, "other", nil, metrics.ImageVolumes{Started: true}},
+		"no image volumes": {p, "other", nil, metrics.ImageVolumes{HasStarted: true}},
 		"no pod":           {nil, "main", nil, metrics.ImageVolumes{}},
 		"no container":     {p, "gone", nil, metrics.ImageVolumes{}},
 	}
