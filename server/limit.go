@@ -20,7 +20,7 @@ func newLimitListener(ln net.Listener, n int) *limitListener {
 	return &limitListener{
 		Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}),
 		unadmitSignal: make(chan struct{}, 1), openConns: map[*limitConn]bool{},
-		unadmitted: list.New(), admitted: list.New(),
+		unadmittedConns: list.New(), admittedConns: list.New(),
 	}
 }
 
@@ -32,10 +32,10 @@ type limitListener struct {
 	closeOnce     sync.Once
 	unadmitSignal chan struct{} // receives a value when an admitted connection has ended
 
-	mu         sync.Mutex // guards all following fields, and the fields list, element and admittedAt of each limitConn
-	openConns  map[*limitConn]bool
-	unadmitted *list.List // elements are *limitConn, the oldest first
-	admitted   *list.List // elements are *limitConn, in the order of admission
+	mu              sync.Mutex // guards all following fields, and the fields list, element and admittedAt of each limitConn
+	openConns       map[*limitConn]bool
+	unadmittedConns *list.List // elements are *limitConn, the oldest first
+	admittedConns   *list.List // elements are *limitConn, in the order of admission
 }
 
 // closeAll closes every open connection, including hijacked ones.
@@ -68,7 +68,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.openConns[conn] = true
-	conn.list, conn.element = l.unadmitted, l.unadmitted.PushBack(conn)
+	conn.list, conn.element = l.unadmittedConns, l.unadmittedConns.PushBack(conn)
 	return conn, nil
 }
 
@@ -105,10 +105,10 @@ func (l *limitListener) acquire() error {
 func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.unadmitted.Front(); e != nil {
+	if e := l.unadmittedConns.Front(); e != nil {
 		return e.Value.(*limitConn), nil
 	}
-	e := l.admitted.Front()
+	e := l.admittedConns.Front()
 	if e == nil || !l.mayCloseSlow {
 		return nil, nil
 	}

@@ -22,7 +22,7 @@ type limitConn struct {
 	net.Conn
 	once       sync.Once
 	listener   *limitListener
-	list       *list.List    // listener.admitted or listener.unadmitted
+	list       *list.List    // listener.admittedConns or listener.unadmittedConns
 	element    *list.Element // element of the connection in the field list
 	admittedAt time.Time     // time of admission
 	// clientCertificate is the client certificate of the newest request.
@@ -42,9 +42,9 @@ func (c *limitConn) Close() error {
 func (c *limitConn) setAdmitted(isAdmitted bool) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	list := c.listener.unadmitted
+	list := c.listener.unadmittedConns
 	if isAdmitted {
-		list = c.listener.admitted
+		list = c.listener.admittedConns
 	}
 	if !c.listener.openConns[c] || c.list == list {
 		return

@@ -23,7 +23,8 @@ type FC struct {
 
 var (
 	wwn = lazyregexp.New(`^[0-9A-Fa-f]{16}$`)
-	// udev replaces the other characters in the names of links.
+	// wwid allows only characters that udev keeps in the names of links, and spaces, which udev
+	// replaces with underscores.
 	wwid = lazyregexp.New(`^[A-Za-z0-9#+.:=@_ -]{1,200}$`)
 )
 

@@ -24,7 +24,7 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path) field.Error
 		limit, hasLimit := r.Limits[name]
 		switch {
 		case !hasLimit && !allowsOvercommit(name):
-			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "must be set to the request, because this resource cannot be overcommitted"))
+			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "must be set to the same amount as the request, because this resource cannot be overcommitted"))
 		case hasLimit && !allowsOvercommit(name) && request.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must equal the limit, %s", limit.String())))
 		case hasLimit && request.Cmp(limit) > 0:

@@ -143,7 +143,7 @@ func findQuery(version, kind string) query {
 func (q query) reply(w http.ResponseWriter, r *http.Request, m Meter, cgroup string) {
 	parameters := r.URL.Query()
 	if t := parameters.Get("type"); t != "" && t != "name" {
-		http.Error(w, "podd finds containers only by the name of their cgroup (type=name)", http.StatusBadRequest)
+		http.Error(w, "podd finds containers only by the name of their cgroup; remove the parameter type, or use type=name", http.StatusBadRequest)
 		return
 	}
 	result, err := q(r.Context(), m, request{cgroup, parameters.Get("recursive") == "true", parameters})

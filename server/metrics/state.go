@@ -95,6 +95,7 @@ func majorMinor(version string) (major, minor string) {
 	return major, minor
 }
 
+// An emitter emits a gauge with the value n.
 type emitter func(d *prometheus.Desc, n float64, labels ...string)
 
 // newEmitter returns an emitter that sends gauges to a channel.

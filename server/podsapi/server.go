@@ -140,7 +140,7 @@ func (s *Server) WatchPods(_ *v1alpha1.WatchPodsRequest, stream v1alpha1.Pods_Wa
 }
 
 // completeView returns the newest View. It returns an error until podd has read all sources and listed
-// the pods of the runtime. Until then pods may be missing, which a client would regard as deleted.
+// the pods of the runtime. Before this, pods may be missing that a client would regard as deleted.
 func (s *Server) completeView() (*server.View, error) {
 	v := s.State.View()
 	switch {

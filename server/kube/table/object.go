@@ -66,7 +66,8 @@ func csiDriverColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// csiDriverCells returns the cells of a CSIDriver. podd accepts no CSIDriver with token requests.
+// csiDriverCells returns the cells of a CSIDriver. The cell for token requests is always <unset>,
+// because podd accepts no CSIDriver with token requests.
 func csiDriverCells(c *storage.CSIDriver, now time.Time) []any {
 	s := &c.Spec
 	var modes []string

@@ -24,8 +24,8 @@ import (
 type storedObject struct {
 	key        server.Key
 	entry      *resource.Entry // the object in the View
-	fileObject server.Object
-	text       []byte // content of the file, from which fileObject is decoded
+	fileObject server.Object   // the object in the file, without defaults
+	text       []byte          // content of the file, from which fileObject is decoded
 	parsed     ParsedManifest
 }
 
