@@ -48,8 +48,8 @@ func recordedUID(p *manifest.Pod, pastRecords []state.Record, observed *runtime.
 	return podUID
 }
 
-// isKubeletPod reports whether inc is an incarnation of a kubelet whose pod came from the same kind
-// of source as p. It returns false unless the kubelet computed the UID of that pod from its
+// isKubeletPod reports whether a kubelet created incarnation inc from the same kind of source as
+// the source of p. It returns false if the kubelet did not compute the UID of the pod from the
 // manifest.
 func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Labels[runtime.LabelInstance] == "" && inc.Annotations[manifest.AnnotationConfigSource] == p.Origin.Kind &&

@@ -130,8 +130,8 @@ type Router struct {
 	hasFullSnapshot    bool           // whether a snapshot of all pods was received
 	allWorkersReported bool           // whether markAllWorkersReported has found that every worker has reported on its first observation
 	snapshotTime       time.Time      // time of the newest snapshot
-	// isPressureKnown is set when Options.AwaitPressure no longer delays pods. pressureTimeout receives
-	// a value when the maximum delay has passed.
+	// isPressureKnown reports whether Options.AwaitPressure no longer delays pods. pressureTimeout
+	// receives a value when the maximum delay has passed.
 	isPressureKnown bool
 	pressureTimeout <-chan time.Time
 	orphans         orphanState

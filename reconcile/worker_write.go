@@ -18,7 +18,7 @@ const diskTimeout = time.Second
 var errSlowDisk = errors.New("an earlier write to the disk has not finished")
 
 // A slowWrite is a write that did not return within diskTimeout. Until it returns, the worker
-// starts no other write, because otherwise an older journal could replace a newer journal.
+// starts no other write, because an older journal could then replace a newer journal.
 type slowWrite struct {
 	uid       types.UID
 	isDurable bool // see state.Write

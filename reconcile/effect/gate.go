@@ -205,8 +205,8 @@ func (g *Gate) nextLocked() *gatedStart {
 	return nil
 }
 
-// setTimerLocked sets the timer that adds the next slot, unless no start waits or the maximum
-// number of slots is reached.
+// setTimerLocked sets the timer that adds the next slot. It does nothing if no start waits, or if
+// the Gate has the maximum number of slots.
 func (g *Gate) setTimerLocked() {
 	if g.addedSlots >= (maxSlotFactor-1)*g.tuner.limit || g.waitingLocked() == 0 {
 		return

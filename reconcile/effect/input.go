@@ -91,7 +91,7 @@ func (s Input) filesDigest() string {
 	return s.Refs.FilesDigest
 }
 
-// pullSecrets returns the existing Secrets of the imagePullSecrets of version p. missing is a
+// pullSecrets returns the existing Secrets of the imagePullSecrets of version p. missingSuffix is a
 // suffix for the error of a failed pull. It contains the name of the first Secret that does not
 // exist, and is "" if all Secrets exist.
 func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missingSuffix string) {

@@ -54,7 +54,7 @@ func (e *Runner) kill(ctx context.Context, uid types.UID, c *runtime.Container) 
 }
 
 // stop stops the container id of the pod with this UID. If the stop fails, the error contains the
-// remedy, and the processes of the pod that SIGKILL cannot terminate at present.
+// remedy, and the processes of the pod that SIGKILL cannot terminate now.
 func (e *Runner) stop(ctx context.Context, uid types.UID, id string, grace time.Duration) error {
 	err := e.Runtime.StopContainer(ctx, id, grace)
 	if err == nil || e.UnkillableProcesses == nil {

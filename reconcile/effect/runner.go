@@ -35,9 +35,9 @@ type Runner struct {
 	// The limit is 0 if there is none. If MeasureCgroupMemory is nil, the sum of the memory of the
 	// containers is used instead.
 	MeasureCgroupMemory func(render.Cgroup) (used, limit int64, err error)
-	// UnkillableProcesses returns the processes of a pod that SIGKILL cannot terminate at present,
-	// because they are in an uninterruptible wait in the kernel. If UnkillableProcesses is nil, the
-	// errors of stops do not mention such processes.
+	// UnkillableProcesses returns the processes of a pod that SIGKILL cannot terminate now, because
+	// they are in an uninterruptible wait in the kernel. If UnkillableProcesses is nil, the errors
+	// of stops do not mention such processes.
 	UnkillableProcesses func(types.UID) []string
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices

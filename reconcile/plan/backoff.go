@@ -29,7 +29,7 @@ func backoffDelay(n int, limit time.Duration) time.Duration {
 }
 
 // doubledDelay returns the delay after n consecutive failures. The delay after the first failure is
-// first. It doubles with each further failure up to limit.
+// firstDelay. It doubles with each further failure up to limit.
 func doubledDelay(firstDelay time.Duration, n int, limit time.Duration) time.Duration {
 	for ; n > 1 && firstDelay < limit; n-- {
 		firstDelay *= 2

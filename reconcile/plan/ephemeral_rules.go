@@ -75,8 +75,8 @@ func waitTarget(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why = fmt.Sprintf("its target container %s does not run", m.target)
 }
 
-// startEphemeral starts an ephemeral container. If the start fails, it is repeated with the same CRI
-// attempt number, because an ephemeral container is created only once.
+// startEphemeral starts an ephemeral container. If the start fails, it is repeated with the same
+// CRI attempt number, because an ephemeral container must not be created twice.
 func startEphemeral(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
 	d.addAction(StartContainer{

@@ -20,12 +20,12 @@ type facts struct {
 	desired *manifest.Pod
 	// desiredIncarnations contains the incarnations of the desired version, newest first.
 	desiredIncarnations []runtime.Incarnation
-	// toStop contains the incarnations of this podd that must be stopped: those of another version,
-	// those that are being stopped, and live incarnations of the desired version other than the
-	// newest.
-	toStop []runtime.Incarnation
-	// foreign contains the incarnations that this podd did not create.
-	foreign []runtime.Incarnation
+	// incarnationsToStop contains the incarnations of this podd that must be stopped: those of
+	// another version, those that are being stopped, and live incarnations of the desired version
+	// other than the newest.
+	incarnationsToStop []runtime.Incarnation
+	// foreignIncarnations contains the incarnations that this podd did not create.
+	foreignIncarnations []runtime.Incarnation
 	// current is the newest incarnation in desiredIncarnations; nil if there is none.
 	current *runtime.Incarnation
 	// podRestarts is the number of times that all containers of the desired version were restarted
@@ -43,8 +43,8 @@ type containerFacts struct {
 	spec *v1.Container
 	kind Kind
 	// last is the newest container with this name in the current incarnation; nil if there is none.
-	// lastBeforeRestart is set instead if the newest container was created before the last restart
-	// of all containers. In that case, another container must be started.
+	// If this container was created before the last restart of all containers, lastBeforeRestart is
+	// set instead of last, and another container must be started.
 	last, lastBeforeRestart *runtime.Container
 	// podRestarts is the value of facts.podRestarts.
 	podRestarts uint32
@@ -92,11 +92,11 @@ func newFacts(in *Input) *facts {
 	for _, inc := range in.Observed {
 		switch {
 		case inc.Foreign:
-			f.foreign = append(f.foreign, inc)
+			f.foreignIncarnations = append(f.foreignIncarnations, inc)
 		case IsCreatedFrom(&inc, in.Desired) && !in.isSandboxStopping(inc.ID):
 			f.desiredIncarnations = append(f.desiredIncarnations, inc)
 		default:
-			f.toStop = append(f.toStop, inc)
+			f.incarnationsToStop = append(f.incarnationsToStop, inc)
 		}
 	}
 	order.Stable(f.desiredIncarnations, newestFirst)
@@ -120,13 +120,13 @@ func newestFirst(a, b runtime.Incarnation) int {
 	return cmp.Compare(b.Attempt, a.Attempt)
 }
 
-// markSuperseded moves live incarnations other than the newest from desiredIncarnations to toStop.
+// markSuperseded moves live incarnations other than the newest from desiredIncarnations to incarnationsToStop.
 // Two sandboxes can exist if the result of a RunSandbox call was lost.
 func (f *facts) markSuperseded() {
 	var incarnations []runtime.Incarnation
 	for i, inc := range f.desiredIncarnations {
 		if i > 0 && IsLive(&inc) {
-			f.toStop = append(f.toStop, inc)
+			f.incarnationsToStop = append(f.incarnationsToStop, inc)
 			continue
 		}
 		incarnations = append(incarnations, inc)
@@ -139,8 +139,8 @@ func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	if p == nil || inc.Foreign || inc.UID != p.UID {
 		return false
 	}
-	// An incarnation without a sandbox has no hash. But unless HasFixedUID is set, the UID was
-	// computed from the manifest, so that equal UIDs mean equal versions.
+	// An incarnation without a sandbox has no hash. If HasFixedUID is false, the UID was computed
+	// from the manifest, so that equal UIDs mean equal versions.
 	if inc.ID == "" {
 		return !p.HasFixedUID
 	}
@@ -306,7 +306,7 @@ func (f *facts) allowsFollowing(m *containerFacts) bool {
 	return true
 }
 
-// wasRegularCreated reports whether a regular container was created in the present sandbox.
+// wasRegularCreated reports whether a regular container was created in the current sandbox.
 func (f *facts) wasRegularCreated() bool {
 	for i := range f.containers {
 		if m := &f.containers[i]; m.kind == KindRegular && m.last != nil {
@@ -316,7 +316,7 @@ func (f *facts) wasRegularCreated() bool {
 	return false
 }
 
-// wasLaterCreated reports whether a container after m was created in the present sandbox.
+// wasLaterCreated reports whether a container after m was created in the current sandbox.
 func (f *facts) wasLaterCreated(m *containerFacts) bool {
 	isLater := false
 	for i := range f.containers {

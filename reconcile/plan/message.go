@@ -19,7 +19,7 @@ func (a ReadMessage) String() string { return "read the termination message of "
 
 func (ReadMessage) sealed() {}
 
-// readMessages reads the termination message of each exited container once. more reports whether
+// readMessages reads the termination message of each exited container once. hasMore reports whether
 // there are messages that have not been read yet.
 func (f *facts) readMessages(d *Decision) (hasMore bool) {
 	if f.current == nil || !f.in.Node.RuntimeReachable {

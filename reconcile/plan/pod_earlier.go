@@ -12,8 +12,8 @@ import (
 // containers have exited must also be stopped, so that its ports and addresses are released.
 func (f *facts) nextToStop() *runtime.Incarnation {
 	var newest *runtime.Incarnation
-	for i := range f.toStop {
-		inc := &f.toStop[i]
+	for i := range f.incarnationsToStop {
+		inc := &f.incarnationsToStop[i]
 		if !IsLive(inc) && (inc.ID == "" || f.in.History.ReleasedSandboxes[inc.ID]) {
 			continue
 		}

@@ -8,9 +8,9 @@ import (
 
 // liveForeignIncarnation returns a live incarnation of another agent; nil if there is none.
 func (f *facts) liveForeignIncarnation() *runtime.Incarnation {
-	for i := range f.foreign {
-		if IsLive(&f.foreign[i]) {
-			return &f.foreign[i]
+	for i := range f.foreignIncarnations {
+		if IsLive(&f.foreignIncarnations[i]) {
+			return &f.foreignIncarnations[i]
 		}
 	}
 	return nil
@@ -24,8 +24,8 @@ func (f *facts) adoptableIncarnation() *runtime.Incarnation {
 	if f.in.Desired == nil || !f.in.Node.AdoptKubeletPods {
 		return nil
 	}
-	for i := range f.foreign {
-		inc := &f.foreign[i]
+	for i := range f.foreignIncarnations {
+		inc := &f.foreignIncarnations[i]
 		if inc.Labels[runtime.LabelInstance] == "" && (IsLive(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.HasFinishedAtSource()) {
 			return inc
 		}

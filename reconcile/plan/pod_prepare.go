@@ -47,7 +47,8 @@ func (f *facts) prepare(d *Decision) {
 	f.prefetchImages(d)
 }
 
-// prepareVolumes prepares the volumes, unless they are ready or their retry is not due.
+// prepareVolumes prepares the volumes. It does nothing if they are ready, or if their retry is not
+// due yet.
 func (f *facts) prepareVolumes(d *Decision) {
 	if f.in.History.VolumesReady {
 		return

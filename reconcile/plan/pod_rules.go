@@ -1,6 +1,6 @@
 package plan
 
-// A podRule selects the phase of a pod. It is a row of a table of which the first matching row applies.
+// A podRule is a row of podRules. The first row with a true condition selects the phase of the pod.
 type podRule struct {
 	id       RuleID
 	phase    Phase

@@ -48,7 +48,7 @@ func DescribeQoSChange(oldPod, newPod *v1.Pod) string {
 // checkFullyRemoved sets d.FullyRemoved if no sandbox, directory or action of this name exists.
 // cleanUp removes what still exists.
 func (f *facts) checkFullyRemoved(d *Decision) {
-	d.FullyRemoved = len(f.toStop)+len(f.desiredIncarnations)+len(f.in.PodDirs)+len(f.in.DirsInUse) == 0 && !f.in.MayHaveUnobserved && !f.hasPendingAction()
+	d.FullyRemoved = len(f.incarnationsToStop)+len(f.desiredIncarnations)+len(f.in.PodDirs)+len(f.in.DirsInUse) == 0 && !f.in.MayHaveUnobserved && !f.hasPendingAction()
 }
 
 // hasPendingAction reports whether an action other than a probe or a hook is in progress. The

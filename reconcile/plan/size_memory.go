@@ -11,8 +11,7 @@ import (
 type MemoryLimitChange struct {
 	Container        string // "" means the pod
 	Current, Desired int64
-	// Used is the memory usage including the page cache. Used is ignored unless the limit
-	// decreases.
+	// Used is the memory usage, including the page cache. It matters only if the limit decreases.
 	Used int64
 }
 

@@ -159,8 +159,8 @@ func byStopOrder(a, b runtime.Container) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// addCleanup adds an action that stops or removes an object, unless the action failed and its retry
-// is not due.
+// addCleanup adds an action that stops or removes an object. If the action has failed, addCleanup
+// adds it only when its retry is due.
 func (f *facts) addCleanup(d *Decision, a Action) {
 	fail := f.in.History.CleanupFailures[a.Subject()]
 	if f.in.Now.Before(fail.RetryAt) {
@@ -189,8 +189,8 @@ func (f *facts) mayCleanUp(d *Decision) bool {
 // cleanUp removes objects that are not needed any more: superseded sandboxes, exited containers that
 // Node.DeadContainers does not keep, and the directories of deleted versions.
 func (f *facts) cleanUp(d *Decision) {
-	for i := range f.toStop {
-		f.removeStopped(d, &f.toStop[i])
+	for i := range f.incarnationsToStop {
+		f.removeStopped(d, &f.incarnationsToStop[i])
 	}
 	for i := range f.desiredIncarnations {
 		if i > 0 && f.current.Ready {

@@ -100,8 +100,9 @@ type Node struct {
 	// handler has a different name.
 	RuntimeClasses map[string]string
 
-	// DefaultSysctls contains the sysctls that are set in each pod, unless the pod sets them or uses
-	// the host's namespace for them. The names have dots between their parts.
+	// DefaultSysctls contains the sysctls that are set in each pod. A sysctl is not set if the pod
+	// sets it, or if the pod uses the host's namespace for it. The names have dots between their
+	// parts.
 	DefaultSysctls map[string]string
 	// SeccompDefault reports whether containers that specify no seccomp profile get the profile
 	// RuntimeDefault.

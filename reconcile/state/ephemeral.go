@@ -29,7 +29,7 @@ func (s *State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, 
 		return s, Outputs{}, apierrors.NewServiceUnavailable("podd has not observed the runtime yet; try again")
 	}
 	err := t.addEphemeral(uid, containers, dry)
-	return t.State, t.out, err
+	return t.State, t.outputs, err
 }
 
 // RecoverEphemeral adds to the version in force the ephemeral containers that an earlier podd
@@ -64,7 +64,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		// this name are not used again.
 		t.changeContainer(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
-	t.PlanInput.Desired, t.out.NeedsReport = newVersion, true
+	t.PlanInput.Desired, t.outputs.NeedsReport = newVersion, true
 	t.addWrite(p.UID, p.Hash)
 	t.applyRefs()
 	return nil

@@ -31,17 +31,17 @@ func (t *transition) addWrite(uid types.UID, hash string) {
 	t.setDir(dir)
 	t.Records = withKey(t.Records, uid, r)
 	w := Write{Record: r, Durable: r.isDurable() || oldRecord.isDurable() || failedWrite.durable}
-	for i, otherWrite := range t.out.Writes {
+	for i, otherWrite := range t.outputs.Writes {
 		if otherWrite.Record.UID == uid {
 			w.Durable = w.Durable || otherWrite.Durable
-			t.out.Writes[i] = w
+			t.outputs.Writes[i] = w
 			return
 		}
 	}
-	t.out.Writes = append(t.out.Writes, w)
+	t.outputs.Writes = append(t.outputs.Writes, w)
 }
 
-// newRecord returns the record of the present state for the version with this UID and hash.
+// newRecord returns the record of the current state for the version with this UID and hash.
 func (t *transition) newRecord(uid types.UID, hash string) Record {
 	r := t.Records[uid]
 	if r.Hash != hash {

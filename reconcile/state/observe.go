@@ -25,7 +25,7 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 		}
 		return
 	}
-	t.out.AcceptedObservation = true
+	t.outputs.AcceptedObservation = true
 	t.HasObserved, t.PlanInput.MayHaveUnobserved = true, false
 	var observed []runtime.Incarnation
 	if p != nil {

@@ -128,7 +128,7 @@ func (s *State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (*St
 		t.requestRestart(name)
 	}
 	t.recordStartTime()
-	t.out.NeedsReport = true
+	t.outputs.NeedsReport = true
 	return t.end()
 }
 

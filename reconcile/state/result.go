@@ -17,12 +17,12 @@ func (s *State) ApplyResult(f result.Result, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	switch a := f.Action.(type) {
 	case plan.RunProbe:
-		t.out.NeedsReport = !f.Canceled && t.applyProbe(a, f)
+		t.outputs.NeedsReport = !f.Canceled && t.applyProbe(a, f)
 		return t.end()
 	case plan.ReadMessage:
 		message, _ := f.Value.(result.TerminationMessage)
 		t.PlanInput.History.TerminationMessages = withKey(t.PlanInput.History.TerminationMessages, a.ID, message.Text)
-		t.out.NeedsReport = true
+		t.outputs.NeedsReport = true
 		return t.end()
 	}
 	if plan.IsObservable(f.Action) && f.Ended.After(t.Barrier) {
@@ -32,12 +32,12 @@ func (s *State) ApplyResult(f result.Result, now time.Time) (*State, Outputs) {
 	t.addEvents(t.resultEvents(f)...)
 	observe := t.applyResult(f)
 	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.SuccessorRefs {
-		t.retryObjectFailures() // the action used other objects than the present ones, so it may succeed now
+		t.retryObjectFailures() // the objects have changed since the action began, so it may succeed now
 	}
 	if observe {
 		t.requestObservation(ObserveAtOnce)
 	}
-	t.out.NeedsReport = true
+	t.outputs.NeedsReport = true
 	return t.end()
 }
 

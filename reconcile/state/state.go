@@ -143,8 +143,8 @@ func New(start InitialFacts) *State {
 // now is the time of the change.
 type transition struct {
 	*State
-	out Outputs
-	now time.Time
+	outputs Outputs
+	now     time.Time
 }
 
 // begin returns a transition from s. The transition changes a copy of s.
@@ -157,25 +157,27 @@ func (s *State) clone() *State {
 }
 
 // end returns the changed state and the outputs.
-func (t *transition) end() (*State, Outputs) { return t.State, t.out }
+func (t *transition) end() (*State, Outputs) { return t.State, t.outputs }
 
 // requestObservation requests an observation with urgency u, unless the outputs already contain a
 // more urgent request.
 func (t *transition) requestObservation(u Urgency) {
-	t.out.RequestedObservation = max(t.out.RequestedObservation, u)
+	t.outputs.RequestedObservation = max(t.outputs.RequestedObservation, u)
 }
 
 // info adds a log record at level info.
 func (t *transition) info(message string, args ...any) {
-	t.out.LogRecords = append(t.out.LogRecords, LogRecord{Message: message, Args: args})
+	t.outputs.LogRecords = append(t.outputs.LogRecords, LogRecord{Message: message, Args: args})
 }
 
 // warn adds a log record at level warning.
 func (t *transition) warn(message string, args ...any) {
-	t.out.LogRecords = append(t.out.LogRecords, LogRecord{IsWarning: true, Message: message, Args: args})
+	t.outputs.LogRecords = append(t.outputs.LogRecords, LogRecord{IsWarning: true, Message: message, Args: args})
 }
 
-func (t *transition) addEvents(events ...event.Event) { t.out.Events = append(t.out.Events, events...) }
+func (t *transition) addEvents(events ...event.Event) {
+	t.outputs.Events = append(t.outputs.Events, events...)
+}
 
 // changeContainer applies change to the history of the container with this name.
 func (t *transition) changeContainer(name string, change func(*plan.ContainerHistory)) {

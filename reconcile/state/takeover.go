@@ -55,8 +55,8 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	return record.Hash
 }
 
-// recordTakenOver records in the journal of each pod that was taken over that podd manages its
-// sandboxes, so that podd still manages them after a restart.
+// recordTakenOver records the takeover of a pod in its journal, so that podd still manages the
+// sandboxes of the pod after a restart.
 func (t *transition) recordTakenOver() {
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]

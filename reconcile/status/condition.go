@@ -14,30 +14,30 @@ import (
 // conditions returns the conditions of the pod's status that other components set, followed by
 // podd's conditions in the order of the kubelet.
 func (o *observedPod) conditions(s *v1.PodStatus) []v1.PodCondition {
-	var foreign []v1.PodCondition
+	var otherConditions []v1.PodCondition
 	disruptionTarget := o.disruptionTargetConditions()
 	for _, c := range o.f.Pod.Object.Status.Conditions {
 		if !isOwnCondition(c.Type) && (c.Type != v1.DisruptionTarget || disruptionTarget == nil) {
-			foreign = append(foreign, *c.DeepCopy())
+			otherConditions = append(otherConditions, *c.DeepCopy())
 		}
 	}
 	if o.isRejected() && o.f.Pod.Traits.FailsIfRejected && disruptionTarget == nil {
-		return foreign // like the kubelet, podd sets no conditions of a rejected pod
+		return otherConditions // like the kubelet, podd sets no conditions of a rejected pod
 	}
 	containers := o.containersReadyCondition(s)
-	own := append(append(o.resizeConditions(), disruptionTarget...),
+	ownConditions := append(append(o.resizeConditions(), disruptionTarget...),
 		o.readyToStartCondition(),
 		o.initializedCondition(s),
-		podReadyCondition(o.f.Pod.Object.Spec.ReadinessGates, foreign, containers),
+		podReadyCondition(o.f.Pod.Object.Spec.ReadinessGates, otherConditions, containers),
 		containers,
 		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	)
-	own = append(own, o.restartingAllConditions(s)...)
-	for i := range own {
-		own[i].ObservedGeneration = o.f.Pod.Object.Generation
-		o.setTransitionTime(&own[i])
+	ownConditions = append(ownConditions, o.restartingAllConditions(s)...)
+	for i := range ownConditions {
+		ownConditions[i].ObservedGeneration = o.f.Pod.Object.Generation
+		o.setTransitionTime(&ownConditions[i])
 	}
-	return append(foreign, own...)
+	return append(otherConditions, ownConditions...)
 }
 
 // disruptions maps the reasons of pods that the node terminated to the message of the kubelet's
@@ -50,7 +50,7 @@ var disruptions = map[string]string{
 
 // disruptionTargetConditions returns the condition DisruptionTarget for a pod that the node
 // terminated. By this condition, controllers distinguish such pods from pods that failed. It
-// returns nil for other pods. As in the kubelet, a pod that was evicted because of its own storage
+// returns nil for other pods. As in the kubelet, a pod that was evicted because of its ownConditions storage
 // limits does not have the condition.
 func (o *observedPod) disruptionTargetConditions() []v1.PodCondition {
 	failure := o.f.FailureReason
@@ -179,8 +179,8 @@ func (o *observedPod) containersReadyCondition(s *v1.PodStatus) v1.PodCondition 
 }
 
 // podReadyCondition returns a condition that is true if ContainersReady is true and the condition
-// of every readiness gate is true. others contains the conditions that other components set.
-func podReadyCondition(gates []v1.PodReadinessGate, foreign []v1.PodCondition, containers v1.PodCondition) v1.PodCondition {
+// of every readiness gate is true. otherConditions contains the conditions that other components set.
+func podReadyCondition(gates []v1.PodReadinessGate, otherConditions []v1.PodCondition, containers v1.PodCondition) v1.PodCondition {
 	condition := containers
 	condition.Type = v1.PodReady
 	if containers.Status != v1.ConditionTrue {
@@ -188,7 +188,7 @@ func podReadyCondition(gates []v1.PodReadinessGate, foreign []v1.PodCondition, c
 	}
 	var unready []string
 	for _, gate := range gates {
-		if message := gateMessage(gate.ConditionType, foreign); message != "" {
+		if message := gateMessage(gate.ConditionType, otherConditions); message != "" {
 			unready = append(unready, message)
 		}
 	}

@@ -187,7 +187,8 @@ func (p *podDir) chapCredentials(v *v1.Volume, s diskSource) (map[string][]byte,
 	return nil, fmt.Errorf("the Secret with the CHAP credentials %w", render.ErrMissing)
 }
 
-// bindDisk bind-mounts the filesystem at source as a volume of the pod, unless it is already mounted.
+// bindDisk bind-mounts the filesystem at source as a volume of the pod, if the volume is not
+// mounted yet.
 func (p *podDir) bindDisk(source, plugin, name string, readOnly bool) error {
 	dir, err := p.openPluginDir(plugin, dirMode)
 	if err != nil {

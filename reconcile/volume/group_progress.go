@@ -18,7 +18,7 @@ type GroupProgress struct {
 	// Path is the path of the volume. It begins with the UID of the pod if the volume is in the
 	// directory of the pod.
 	Path string
-	// IsFirst is set in the first report about the volume.
+	// IsFirst reports whether this is the first report about the volume.
 	IsFirst bool
 	// Visited is the number of files and directories that were visited.
 	Visited int64

@@ -49,8 +49,8 @@ func findMount(path string) (*mountinfo.Info, error) {
 	return table[len(table)-1], nil
 }
 
-// mount mounts the filesystem on a device. It formats the device if it contains no data and v is not
-// read-only. Otherwise it checks the filesystem first, unless v is read-only.
+// mount mounts the filesystem on a device. If v is not read-only, mount first formats the device if
+// it contains no data, and otherwise checks the filesystem.
 func (h Host) mount(ctx context.Context, device, path string, v Volume) error {
 	fsType := cmp.Or(v.FSType, disk.DefaultFilesystem)
 	if errs := disk.ValidateFilesystem(fsType, nil); len(errs) > 0 { // the API server does not validate this field
@@ -154,7 +154,7 @@ func (h Host) check(ctx context.Context, device string) error {
 	return nil
 }
 
-// unmount unmounts a path unless nothing is mounted there.
+// unmount unmounts a path. It returns nil if nothing is mounted there.
 func (h Host) unmount(ctx context.Context, path string) error {
 	info, err := findMount(path)
 	if info == nil || err != nil {

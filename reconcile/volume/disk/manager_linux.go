@@ -171,7 +171,7 @@ func (m Manager) Release(ctx context.Context, pod types.UID) error {
 	return errors.Join(errs...)
 }
 
-// release detaches a disk unless pods other than pod use it.
+// release detaches a disk, if no pod other than pod uses it.
 func (m Manager) release(ctx context.Context, n name, pod types.UID) error {
 	t, err := m.lock(ctx, n.target)
 	if err != nil {

@@ -32,7 +32,7 @@ type target struct {
 	file *os.File // has the lock
 }
 
-// A record contains the actions of podd that it must undo when the disks of a target are detached. It
+// A record contains the actions that podd must undo when the disks of a target are detached. It
 // contains no secrets.
 type record struct {
 	ISCSI *iscsiRecord `json:"iscsi,omitempty"`
@@ -131,7 +131,8 @@ func (t *target) save(r record) error {
 	return atomicfile.WriteIn(t.root, recordName, recordName+".new", append(text, '\n'))
 }
 
-// bootID returns the ID of the host's present boot. Sessions and devices do not outlive a reboot.
+// bootID returns the ID of the current boot of the host. Sessions and devices do not outlive a
+// reboot.
 func bootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
