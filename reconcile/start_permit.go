@@ -21,15 +21,15 @@ type abandonedStart struct {
 // runtime. Abandoned starts do not count as in progress any more. anyAbandoned reports whether
 // cancelStarts has abandoned a start.
 func (w *worker) cancelStarts() (anyAbandoned bool) {
-	for subject, running := range w.actions {
-		if _, ok := running.action.(plan.StartContainer); !ok {
+	for subject, action := range w.actions {
+		if _, ok := action.action.(plan.StartContainer); !ok {
 			continue
 		}
-		running.cancel()
-		if running.permit.Take() {
-			w.trace.endAction(running.span, result.Result{Canceled: true})
+		action.cancel()
+		if action.permit.Take() {
+			w.trace.endAction(action.span, result.Result{Canceled: true})
 			delete(w.actions, subject)
-			w.abandoned = append(w.abandoned, abandonedStart{permit: running.permit, uid: running.uid})
+			w.abandoned = append(w.abandoned, abandonedStart{permit: action.permit, uid: action.uid})
 			anyAbandoned = true
 		}
 	}

@@ -131,8 +131,8 @@ func (w *worker) run(ctx context.Context) {
 // waits up to diskTimeout for a slow write.
 func (w *worker) awaitActions() {
 	defer w.finishWrites()
-	for _, running := range w.actions {
-		running.cancel()
+	for _, action := range w.actions {
+		action.cancel()
 	}
 	done := make(chan struct{})
 	go func() { w.effectsDone.Wait(); close(done) }()
@@ -164,9 +164,9 @@ func (w *worker) handleResult(f actionResult) (mustReport bool) {
 	if w.forgetAbandoned(f) {
 		return true
 	}
-	running := w.actions[f.Action.Subject()]
-	running.cancel()
-	w.trace.endAction(running.span, f.Result)
+	action := w.actions[f.Action.Subject()]
+	action.cancel()
+	w.trace.endAction(action.span, f.Result)
 	delete(w.actions, f.Action.Subject())
 	w.state = w.state.WithInFlight(w.inFlight())
 	if plan.IsHook(f.Action) && !containsOperation(w.state.ReportedDecision.Actions, f.Action) {
@@ -178,7 +178,7 @@ func (w *worker) handleResult(f actionResult) (mustReport bool) {
 	isForDesired := f.IsFor(w.state.PlanInput.Desired)
 	newState, outputs := w.state.ApplyResult(f.Result, time.Now())
 	w.applyTransition(newState, outputs)
-	w.logResult(f.Result, isForDesired, f.Ended.Sub(running.since))
+	w.logResult(f.Result, isForDesired, f.Ended.Sub(action.since))
 	return outputs.NeedsReport
 }
 

@@ -101,9 +101,9 @@ func (w *worker) inFlight() map[string]plan.Action {
 
 // cancelObsolete cancels the actions in progress that d does not contain any more.
 func (w *worker) cancelObsolete(d plan.Decision) {
-	for _, running := range w.actions {
-		if plan.IsCancellable(running.action) && !containsOperation(d.Actions, running.action) {
-			running.cancel()
+	for _, action := range w.actions {
+		if plan.IsCancellable(action.action) && !containsOperation(d.Actions, action.action) {
+			action.cancel()
 		}
 	}
 }

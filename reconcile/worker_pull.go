@@ -20,17 +20,17 @@ type pullStart struct {
 // the effect waits until the worker has received the message f.
 func (w *worker) applyPullStart(f pullStart) {
 	w.events = append(w.events, f.event)
-	running := w.actions[f.subject]
-	running.pullImage, running.pullStart = f.image, time.Now()
-	w.actions[f.subject] = running
+	action := w.actions[f.subject]
+	action.pullImage, action.pullStart = f.image, time.Now()
+	w.actions[f.subject] = action
 }
 
 // pulls returns the image pulls in progress, sorted by container name.
 func (w *worker) pulls() []state.PullInProgress {
 	var pulls []state.PullInProgress
-	for _, running := range w.actions {
-		if a, ok := running.action.(plan.EnsureImage); ok && !running.pullStart.IsZero() {
-			pulls = append(pulls, state.PullInProgress{Container: a.Container, Image: running.pullImage, Since: running.pullStart})
+	for _, action := range w.actions {
+		if a, ok := action.action.(plan.EnsureImage); ok && !action.pullStart.IsZero() {
+			pulls = append(pulls, state.PullInProgress{Container: a.Container, Image: action.pullImage, Since: action.pullStart})
 		}
 	}
 	order.Slice(pulls, func(a, b state.PullInProgress) int { return cmp.Compare(a.Container, b.Container) })

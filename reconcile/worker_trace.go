@@ -139,8 +139,8 @@ func (s *syncSpan) endIfIdle() bool {
 
 // endAll ends the spans of the actions and of their syncs, because the worker stops.
 func (t *syncTracer) endAll(actions map[string]runningAction) {
-	for _, running := range actions {
-		t.endAction(running.span, result.Result{Canceled: true})
+	for _, action := range actions {
+		t.endAction(action.span, result.Result{Canceled: true})
 	}
 	t.endSync()
 }

@@ -169,11 +169,11 @@ func (f *Features) appArmorRejection(pod *v1.Pod) string {
 }
 
 // formatInsufficient returns the kubelet's message for an insufficient resource.
-func formatInsufficient(name v1.ResourceName, requested, used, capacity int64) string {
+func formatInsufficient(name v1.ResourceName, requested, usedAmount, capacity int64) string {
 	if manifest.IsExtendedResource(name) {
-		return fmt.Sprintf("Allocate failed due to requested number of devices unavailable for %s. Requested: %d, Available: %d, which is unexpected", name, requested, capacity-used)
+		return fmt.Sprintf("Allocate failed due to requested number of devices unavailable for %s. Requested: %d, Available: %d, which is unexpected", name, requested, capacity-usedAmount)
 	}
-	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)
+	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, usedAmount, capacity)
 }
 
 // sortInKubeletOrder sorts names in the order in which a kubelet checks resources, and returns

@@ -43,12 +43,12 @@ var declaredSet = nodedeclaredfeatures.DefaultFramework.MustMapSorted(DeclaredFe
 
 // checkDeclared implements requirement.describeUnmet.
 func (f *Features) checkDeclared(pod *v1.Pod) string {
-	missing, err := undeclaredFeatures(pod)
+	missingFeatures, err := undeclaredFeatures(pod)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("failed to determine the features that the pod requires: %v", err)
-	case len(missing) > 0:
-		return "the pod requires features that podd does not support: " + strings.Join(missing, ", ")
+	case len(missingFeatures) > 0:
+		return "the pod requires features that podd does not support: " + strings.Join(missingFeatures, ", ")
 	}
 	return ""
 }
@@ -56,12 +56,12 @@ func (f *Features) checkDeclared(pod *v1.Pod) string {
 // rejectUndeclared returns the kubelet's message for a pod that requires undeclared features, or ""
 // if it does not.
 func rejectUndeclared(pod *v1.Pod) string {
-	missing, err := undeclaredFeatures(pod)
+	missingFeatures, err := undeclaredFeatures(pod)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("Failed to infer pod's feature requirements: %v", err)
-	case len(missing) > 0:
-		return "Pod requires node features that are not available: " + strings.Join(missing, ", ")
+	case len(missingFeatures) > 0:
+		return "Pod requires node features that are not available: " + strings.Join(missingFeatures, ", ")
 	}
 	return ""
 }

@@ -140,15 +140,15 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 // caller must ensure that all candidates together release enough.
 func (a *admitter) fewestVictims(candidates []candidate, shortage Amounts) (victims []candidate) {
 	for candidates = slices.Clone(candidates); len(shortage) > 0; {
-		best := 0
+		bestIndex := 0
 		for i := range candidates {
-			if d := cmp.Compare(a.remainingShortage(&candidates[i], shortage), a.remainingShortage(&candidates[best], shortage)); d < 0 || d == 0 && a.isSmaller(&candidates[i], &candidates[best]) {
-				best = i
+			if d := cmp.Compare(a.remainingShortage(&candidates[i], shortage), a.remainingShortage(&candidates[bestIndex], shortage)); d < 0 || d == 0 && a.isSmaller(&candidates[i], &candidates[bestIndex]) {
+				bestIndex = i
 			}
 		}
-		victims = append(victims, candidates[best])
-		shortage = a.shortageWithout(shortage, candidates[best:best+1])
-		candidates = slices.Delete(candidates, best, best+1)
+		victims = append(victims, candidates[bestIndex])
+		shortage = a.shortageWithout(shortage, candidates[bestIndex:bestIndex+1])
+		candidates = slices.Delete(candidates, bestIndex, bestIndex+1)
 	}
 	return victims
 }

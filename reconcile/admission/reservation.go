@@ -17,12 +17,12 @@ import (
 	"podd/runtime"
 )
 
-// newCandidate returns the candidate for a name, without EarlierNames. desired may be nil. removed
+// newCandidate returns the candidate for a name, without EarlierNames. desired may be nil. mustStop
 // reports whether the pod must be stopped because it is not desired any more.
-func (n *NameFacts) newCandidate(desired *manifest.Pod, removed bool) candidate {
+func (n *NameFacts) newCandidate(desired *manifest.Pod, mustStop bool) candidate {
 	c := n.newBaseCandidate(desired)
-	c.Releasing = c.Releasing || removed
-	c.Unconfirmed = desired == nil && !removed && manifest.KindTraits(cmp.Or(n.sourceKind, sourceKindOf(n.observedIncarnations()))).DeletedOnlyBySource
+	c.Releasing = c.Releasing || mustStop
+	c.Unconfirmed = desired == nil && !mustStop && manifest.KindTraits(cmp.Or(n.sourceKind, sourceKindOf(n.observedIncarnations()))).DeletedOnlyBySource
 	return c
 }
 

@@ -36,12 +36,12 @@ func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) runtime.IDRang
 }
 
 // freeIDs returns the lowest free range of this length whose first ID is a multiple of length. The
-// range overlaps none of the ranges in used, which are sorted. It omits the IDs below length, which
+// range overlaps none of usedRanges, which are sorted. It omits the IDs below length, which
 // belong to the users of the host. freeIDs returns the zero range if no range is free.
-func freeIDs(used []runtime.IDRange, length uint32) runtime.IDRange {
+func freeIDs(usedRanges []runtime.IDRange, length uint32) runtime.IDRange {
 	n := uint64(length)
 	first := n
-	for _, r := range used {
+	for _, r := range usedRanges {
 		if uint64(r.First) >= first+n {
 			break
 		}
@@ -103,13 +103,13 @@ func recordedIDs(p *runtime.Pod) []runtime.IDRange {
 	if p == nil {
 		return nil
 	}
-	var all []runtime.IDRange
+	var ranges []runtime.IDRange
 	for i := range p.Incarnations {
 		if r := p.Incarnations[i].HostIDs(); r.Length > 0 {
-			all = append(all, r)
+			ranges = append(ranges, r)
 		}
 	}
-	return all
+	return ranges
 }
 
 // foreignIDs returns the host IDs of the foreign sandboxes of p. p may be nil.
@@ -117,11 +117,11 @@ func foreignIDs(p *runtime.Pod) []runtime.IDRange {
 	if p == nil {
 		return nil
 	}
-	var all []runtime.IDRange
+	var ranges []runtime.IDRange
 	for i := range p.Incarnations {
 		if inc := &p.Incarnations[i]; inc.Foreign {
-			all = append(all, inc.MappedIDs...)
+			ranges = append(ranges, inc.MappedIDs...)
 		}
 	}
-	return all
+	return ranges
 }

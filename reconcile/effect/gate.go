@@ -132,15 +132,15 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 	i := slices.Index(g.active, e)
 	g.active = slices.Delete(g.active, i, i+1)
 	now, occupiedSlots := time.Now(), 0
-	for _, earlier := range g.active[:i] {
-		if earlier.rank == e.rank {
-			earlier.laterReturns++
+	for _, start := range g.active[:i] {
+		if start.rank == e.rank {
+			start.laterReturns++
 		}
-		if !earlier.isStuck && earlier.laterReturns >= minLaterReturns*g.tuner.limit && now.Sub(earlier.admittedAt) >= stuckTimeout {
-			earlier.isStuck = true
+		if !start.isStuck && start.laterReturns >= minLaterReturns*g.tuner.limit && now.Sub(start.admittedAt) >= stuckTimeout {
+			start.isStuck = true
 			g.addedSlots--
 		}
-		if !earlier.isStuck {
+		if !start.isStuck {
 			occupiedSlots++
 		}
 	}

@@ -41,9 +41,9 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 func (e *Runner) resizePod(s Input) error {
 	cgroup := render.PodCgroup(s.Desired, *s.Node)
 	if e.MeasureCgroupMemory != nil {
-		used, limit, err := e.MeasureCgroupMemory(cgroup)
+		usage, limit, err := e.MeasureCgroupMemory(cgroup)
 		if err == nil {
-			err = plan.CheckMemory([]plan.MemoryLimitChange{{Current: limit, Desired: cgroup.Memory, Used: used}})
+			err = plan.CheckMemory([]plan.MemoryLimitChange{{Current: limit, Desired: cgroup.Memory, Used: usage}})
 		}
 		if err != nil {
 			return fmt.Errorf("resizing the pod: %w", err)

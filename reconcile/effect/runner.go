@@ -188,9 +188,9 @@ func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[stri
 const exitQueryTimeout = 2 * time.Second
 
 // stopSandbox kills the containers of the sandbox with ID id, and stops the sandbox. If exit codes
-// are needed (needsExitCodes), exited contains the statuses of the stopped containers that the
+// are needed (needsExitCodes), containers contains the statuses of the stopped containers that the
 // runtime reports within exitQueryTimeout.
-func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []runtime.Container, err error) {
+func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (containers []runtime.Container, err error) {
 	if err := e.killContainers(ctx, s.Observed, id); err != nil {
 		return nil, err
 	}
@@ -209,11 +209,11 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []
 				continue
 			}
 			if status, err := e.Runtime.ContainerStatus(queryCtx, c.ID); err == nil {
-				exited = append(exited, status)
+				containers = append(containers, status)
 			}
 		}
 	}
-	return exited, nil
+	return containers, nil
 }
 
 // needsExitCodes reports whether the phase of the pod may depend on the exit codes of incarnation

@@ -45,31 +45,31 @@ func retryWhileNameReserved(ctx context.Context, create func() error) error {
 // same pod, before a container is started. Each agent lists the sandboxes after it has created its
 // own sandbox. So if two agents create a sandbox at the same time, at least one agent finds both
 // sandboxes.
-func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
+func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (sandbox *runtime.Sandbox, otherSandboxes []runtime.Sandbox, err error) {
 	done, err := e.allocateDevices(ctx, s.Desired)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
-	if created, err = e.createSandbox(ctx, s, a.Attempt); err != nil {
+	if sandbox, err = e.createSandbox(ctx, s, a.Attempt); err != nil {
 		return nil, nil, err
 	}
-	if others, err = e.listOtherSandboxes(ctx, s); err != nil {
+	if otherSandboxes, err = e.listOtherSandboxes(ctx, s); err != nil {
 		return nil, nil, fmt.Errorf("listing other sandboxes of the pod: %w", err)
 	}
-	return created, others, nil
+	return sandbox, otherSandboxes, nil
 }
 
 // listOtherSandboxes returns the ready sandboxes with the pod's name that other agents have created.
 func (e *Runner) listOtherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox, error) {
 	sandboxes, err := e.Runtime.ReadySandboxes(ctx, s.Key)
-	var others []runtime.Sandbox
+	var otherSandboxes []runtime.Sandbox
 	for _, o := range sandboxes {
 		if o.Foreign = !slices.Contains(s.Node.OwnInstances(), o.Labels[runtime.LabelInstance]); o.Foreign {
-			others = append(others, o)
+			otherSandboxes = append(otherSandboxes, o)
 		}
 	}
-	return others, err
+	return otherSandboxes, err
 }
 
 // createSandbox creates the cgroup, the log directory and the sandbox of a pod. It returns

@@ -69,13 +69,13 @@ func (u DiskUse) EvictionReason(spec *v1.PodSpec) string {
 		if !IsOnDisk(v) || v.EmptyDir.SizeLimit == nil {
 			continue
 		}
-		limit, used, excess := v.EmptyDir.SizeLimit, u.Volumes[v.Name], u.Incomplete.Volumes[v.Name]
+		limit, usage, excess := v.EmptyDir.SizeLimit, u.Volumes[v.Name], u.Incomplete.Volumes[v.Name]
 		switch {
 		case limit.Sign() <= 0:
-		case limit.CmpInt64(used) < 0:
-			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + usageRemedy(used)
+		case limit.CmpInt64(usage) < 0:
+			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + usageRemedy(usage)
 		case excess != "":
-			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + incompleteRemedy(used)
+			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + incompleteRemedy(usage)
 		}
 	}
 	if !HasStorageLimit(spec) {
@@ -138,13 +138,13 @@ func (u DiskUse) describeIncomplete(spec *v1.PodSpec) string {
 }
 
 // usageRemedy returns the remedy for a pod that uses this number of bytes.
-func usageRemedy(used int64) string {
-	return fmt.Sprintf("The usage is %s; raise the limit or write less", quantity(used))
+func usageRemedy(usage int64) string {
+	return fmt.Sprintf("The usage is %s; raise the limit or write less", quantity(usage))
 }
 
 // incompleteRemedy returns the remedy for a pod that uses more than this number of bytes.
-func incompleteRemedy(used int64) string {
-	return fmt.Sprintf("The usage is at least %s; write fewer files or remove the limit", quantity(used))
+func incompleteRemedy(usage int64) string {
+	return fmt.Sprintf("The usage is at least %s; write fewer files or remove the limit", quantity(usage))
 }
 
 func quantity(bytes int64) *resource.Quantity { return resource.NewQuantity(bytes, resource.BinarySI) }

@@ -333,14 +333,14 @@ func (f *facts) wasLaterCreated(m *containerFacts) bool {
 // start of m.
 func (f *facts) isItsTurn(m *containerFacts) bool {
 	for i := range f.containers {
-		before := &f.containers[i]
-		if before.spec == m.spec {
+		earlierContainer := &f.containers[i]
+		if earlierContainer.spec == m.spec {
 			return true
 		}
-		if before.kind != KindRegular && !f.allowsFollowing(before) {
+		if earlierContainer.kind != KindRegular && !f.allowsFollowing(earlierContainer) {
 			return false
 		}
-		if before.kind == KindRegular && f.blocksNext(before) {
+		if earlierContainer.kind == KindRegular && f.blocksNext(earlierContainer) {
 			return false
 		}
 	}
@@ -354,13 +354,13 @@ func IsLive(inc *runtime.Incarnation) bool {
 
 // runningContainers returns the containers of inc that may still run.
 func runningContainers(inc *runtime.Incarnation) []runtime.Container {
-	var out []runtime.Container
+	var containers []runtime.Container
 	for _, c := range inc.Containers {
 		if c.State == runtime.Running || c.State == runtime.Unknown {
-			out = append(out, c)
+			containers = append(containers, c)
 		}
 	}
-	return out
+	return containers
 }
 
 // recordedKind returns the kind and the index in the annotations of a container. Without such

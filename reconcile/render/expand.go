@@ -7,35 +7,35 @@ import "strings"
 // any other character and a $( without a closing parenthesis are not changed. Values are not
 // expanded again.
 func Expand(text string, lookup func(name string) (value string, ok bool)) string {
-	var out strings.Builder
+	var expanded strings.Builder
 	for {
 		literal, rest, hasDollar := strings.Cut(text, "$")
-		out.WriteString(literal)
+		expanded.WriteString(literal)
 		if !hasDollar {
-			return out.String()
+			return expanded.String()
 		}
-		text = expandOne(&out, rest, lookup)
+		text = expandOne(&expanded, rest, lookup)
 	}
 }
 
 // expandOne writes the expansion of a dollar sign that is followed by rest. It returns the part of
 // rest after the expansion.
-func expandOne(out *strings.Builder, rest string, lookup func(string) (string, bool)) string {
-	if after, ok := strings.CutPrefix(rest, "$"); ok {
-		out.WriteByte('$')
-		return after
+func expandOne(expanded *strings.Builder, rest string, lookup func(string) (string, bool)) string {
+	if remainder, ok := strings.CutPrefix(rest, "$"); ok {
+		expanded.WriteByte('$')
+		return remainder
 	}
 	if open, ok := strings.CutPrefix(rest, "("); ok {
 		if name, after, isClosed := strings.Cut(open, ")"); isClosed {
 			if value, exists := lookup(name); exists {
-				out.WriteString(value)
+				expanded.WriteString(value)
 			} else {
-				out.WriteString("$(" + name + ")")
+				expanded.WriteString("$(" + name + ")")
 			}
 			return after
 		}
 	}
-	out.WriteByte('$')
+	expanded.WriteByte('$')
 	return rest
 }
 

@@ -163,11 +163,11 @@ func (f *fileBuilder) addObject(kind, name string, items []v1.KeyToPath, optiona
 // missingObjectError returns the error for a missing object. It returns nil if the object is
 // optional.
 func missingObjectError(s *refs.Resolved, kind, name string, optional *bool) error {
-	missing := s.MissingObject(kind, name)
-	if missing.DoesNotExist && isTrue(optional) {
+	reason := s.MissingObject(kind, name)
+	if reason.DoesNotExist && isTrue(optional) {
 		return nil
 	}
-	return missingError(missing.Message)
+	return missingError(reason.Message)
 }
 
 // A missingError is an error with its own message that matches ErrMissing.
@@ -191,9 +191,9 @@ func (f *fileBuilder) addToken(t *v1.ServiceAccountTokenProjection) error {
 func (f *fileBuilder) addTrustBundle(b *v1.ClusterTrustBundleProjection) error {
 	anchors, found := f.Refs.TrustAnchors(b)
 	if !found {
-		missing := f.Refs.MissingTrustBundle(b)
-		if !missing.DoesNotExist || !isTrue(b.Optional) {
-			return missingError(missing.Message)
+		reason := f.Refs.MissingTrustBundle(b)
+		if !reason.DoesNotExist || !isTrue(b.Optional) {
+			return missingError(reason.Message)
 		}
 	}
 	f.addCredential(b.Path, anchors)

@@ -53,16 +53,16 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var missing []string
+	var missingNames []string
 	text := Expand(m.SubPathExpr, func(name string) (string, bool) {
 		value, ok := env.lookup(name)
-		if value == "" && !slices.Contains(missing, name) {
-			missing = append(missing, name)
+		if value == "" && !slices.Contains(missingNames, name) {
+			missingNames = append(missingNames, name)
 		}
 		return value, ok
 	})
-	if len(missing) > 0 {
-		return "", fmt.Errorf("expanding subPathExpr %q: the container has no variable %s; add it", m.SubPathExpr, strings.Join(missing, ", "))
+	if len(missingNames) > 0 {
+		return "", fmt.Errorf("expanding subPathExpr %q: the container has no variable %s; add it", m.SubPathExpr, strings.Join(missingNames, ", "))
 	}
 	return text, checkLocalPath("subPathExpr with expanded variables", text)
 }

@@ -50,11 +50,11 @@ func isEarlierState(state, current runtime.ContainerState) bool {
 
 // withoutContainer returns observed without the container with ID id.
 func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incarnation {
-	out := slices.Clone(observed)
-	for i := range out {
-		out[i].Containers = slices.DeleteFunc(slices.Clone(out[i].Containers), func(c runtime.Container) bool { return c.ID == id })
+	incarnations := slices.Clone(observed)
+	for i := range incarnations {
+		incarnations[i].Containers = slices.DeleteFunc(slices.Clone(incarnations[i].Containers), func(c runtime.Container) bool { return c.ID == id })
 	}
-	return slices.DeleteFunc(out, func(inc runtime.Incarnation) bool { return inc.ID == "" && len(inc.Containers) == 0 })
+	return slices.DeleteFunc(incarnations, func(inc runtime.Incarnation) bool { return inc.ID == "" && len(inc.Containers) == 0 })
 }
 
 // withoutSandbox returns observed without the sandbox with ID id.

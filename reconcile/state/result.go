@@ -102,8 +102,8 @@ func createsInRuntime(a plan.Action) bool {
 // isStartUnobserved reports whether f is the result of a successful start of a container whose
 // status could not be queried.
 func isStartUnobserved(f result.Result) bool {
-	started, ok := f.Value.(result.StartedContainer)
-	return ok && f.Err == nil && started.Container == nil
+	start, ok := f.Value.(result.StartedContainer)
+	return ok && f.Err == nil && start.Container == nil
 }
 
 // applyImage records the result of ensuring that an image is present.
@@ -244,15 +244,15 @@ func contentionFailure(oldFailure plan.Failure, f result.Result, id string) plan
 
 // applyStart records the result of creating and starting a container.
 func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
-	started, _ := f.Value.(result.StartedContainer)
-	if started.Container != nil {
-		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, *started.Container)
+	start, _ := f.Value.(result.StartedContainer)
+	if start.Container != nil {
+		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, *start.Container)
 	}
 	if !f.IsFor(t.PlanInput.Desired) {
 		return
 	}
-	if started.Container != nil {
-		t.recordRunning(started.Container, false, f.Ended)
+	if start.Container != nil {
+		t.recordRunning(start.Container, false, f.Ended)
 	}
 	t.changeContainer(a.Container, func(h *plan.ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)
@@ -267,14 +267,14 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
 			h.StartFailure = plan.Failure{}
-			if started.Container != nil { // if the new container was not observed yet, keep the ID, because it must match the newest observed container
+			if start.Container != nil { // if the new container was not observed yet, keep the ID, because it must match the newest observed container
 				h.RestartRequestedID = ""
 			}
 			return
 		}
 		h.StartFailure = nextFailure(h.StartFailure, f, result.StartReason(f.Err))
 		// Check the image again, because the start may have failed because the image is missing.
-		if started.Container == nil {
+		if start.Container == nil {
 			h.Image = plan.Image{}
 		}
 	})

@@ -13,10 +13,10 @@ import (
 // applyStop records the result of stopping a container. It removes the container from the state if
 // the runtime reported that the container does not exist.
 func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
-	stopped, _ := f.Value.(result.StoppedContainer)
+	stop, _ := f.Value.(result.StoppedContainer)
 	switch {
-	case stopped.Container != nil:
-		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, *stopped.Container)
+	case stop.Container != nil:
+		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, *stop.Container)
 	case f.Err == nil:
 		t.PlanInput.Observed = withoutContainer(t.PlanInput.Observed, a.ID)
 	}
@@ -28,8 +28,8 @@ func (t *transition) applyRemoval(f result.Result) {
 	case plan.RemoveContainer:
 		t.PlanInput.Observed = withoutContainer(t.PlanInput.Observed, a.ID)
 	case plan.StopSandbox:
-		stopped, _ := f.Value.(result.StoppedSandbox)
-		t.applySandboxStop(a.ID, stopped.Containers)
+		stop, _ := f.Value.(result.StoppedSandbox)
+		t.applySandboxStop(a.ID, stop.Containers)
 	case plan.RemoveSandbox:
 		t.reserveSandboxAttempt(a.ID)
 		t.PlanInput.Observed = withoutSandbox(t.PlanInput.Observed, a.ID)

@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 
 // MountFailure returns the name of the volume and the message for the event, as in the kubelet.
 func (e *Error) MountFailure() (volume, message string) {
-	if s, is := errors.AsType[*csi.StepError](e.Err); is {
+	if s, ok := errors.AsType[*csi.StepError](e.Err); ok {
 		return s.Volume, e.Err.Error()
 	}
 	if e.Path != "" {
@@ -75,7 +75,7 @@ func (e *Error) MountFailure() (volume, message string) {
 // MountStep returns the name of the operation that failed, as in the kubelet. It usually is
 // "MountVolume.SetUp".
 func (e *Error) MountStep() string {
-	if s, is := errors.AsType[*csi.StepError](e.Err); is {
+	if s, ok := errors.AsType[*csi.StepError](e.Err); ok {
 		return s.Step
 	}
 	return "MountVolume.SetUp"
@@ -118,11 +118,11 @@ func (p *podDir) prepareVolume(ctx context.Context, t volumeType, v *v1.Volume) 
 }
 
 // Check returns the errors that Prepare would return for the volumes of a pod, if podd can find them
-// without a change on disk. The pods in removed, which are earlier versions of the pod, count as
-// removed.
-func (d Dir) Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, removed []types.UID) error {
+// without a change on disk. The pods with a UID in removedUIDs, which are earlier versions of the
+// pod, count as removed.
+func (d Dir) Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, removedUIDs []types.UID) error {
 	p := d.newPodDir(pod, content)
-	p.removedUIDs = removed
+	p.removedUIDs = removedUIDs
 	_, err := forEachVolume(ctx, pod, func(t volumeType, v *v1.Volume) (string, error) { return t.check(p, v) })
 	return err
 }

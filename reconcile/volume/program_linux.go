@@ -54,14 +54,14 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 	if err := oomscore.Start(cmd); err != nil {
 		return "", err
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
+	waitResult := make(chan error, 1)
+	go func() { waitResult <- cmd.Wait() }()
 	select {
-	case err = <-exited:
+	case err = <-waitResult:
 	case <-ctx.Done():
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // ignore an error, because Kill fails if the program has exited
 		select {
-		case <-exited:
+		case <-waitResult:
 		case <-time.After(killTimeout):
 		}
 		return "", context.Cause(ctx)

@@ -20,25 +20,25 @@ const maxUsageFiles = 1 << 20
 
 // EmptyDirUsage returns the usage of an emptyDir of a pod, which may be running. exists is false if
 // the emptyDir does not exist yet.
-func (d Dir) EmptyDirUsage(ctx context.Context, uid types.UID, v *v1.Volume) (used safepath.Usage, exists bool, err error) {
+func (d Dir) EmptyDirUsage(ctx context.Context, uid types.UID, v *v1.Volume) (usage safepath.Usage, exists bool, err error) {
 	if err := checkUID(uid); err != nil {
-		return used, false, err
+		return usage, false, err
 	}
 	pods, err := d.openRoot()
 	if pods == nil {
-		return used, false, err
+		return usage, false, err
 	}
 	defer pods.Close()
 	vol, err := pods.Sub(filepath.Join(string(uid), volumesDir, emptyDirPlugin, v.Name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return used, false, nil
+		return usage, false, nil
 	}
 	if err != nil {
-		return used, false, err
+		return usage, false, err
 	}
 	defer vol.Close()
-	used, err = emptyDirUsage(ctx, vol, v.EmptyDir.Medium)
-	return used, true, err
+	usage, err = emptyDirUsage(ctx, vol, v.EmptyDir.Medium)
+	return usage, true, err
 }
 
 func emptyDirUsage(ctx context.Context, vol *safepath.Dir, medium v1.StorageMedium) (safepath.Usage, error) {

@@ -295,11 +295,11 @@ func checkCredential(key, value string) error {
 // replaceSettings returns the text of a record of iscsiadm with other values. It omits settings with an
 // empty value.
 func replaceSettings(text string, values map[string]string) string {
-	var out strings.Builder
+	var result strings.Builder
 	insert := func() {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			if values[key] != "" {
-				fmt.Fprintf(&out, "%s = %s\n", key, values[key])
+				fmt.Fprintf(&result, "%s = %s\n", key, values[key])
 			}
 		}
 		values = nil
@@ -313,8 +313,8 @@ func replaceSettings(text string, values map[string]string) string {
 		if strings.HasPrefix(line, "# END RECORD") {
 			insert()
 		}
-		out.WriteString(line)
+		result.WriteString(line)
 	}
 	insert()
-	return out.String()
+	return result.String()
 }

@@ -47,19 +47,19 @@ func Open(volume, path string, create bool) (*os.File, error) {
 // to a path within the volume, follow calls open again with the target of the link, relative to the
 // volume.
 func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error)) (T, error) {
-	found, err := open(name)
+	result, err := open(name)
 	if !errors.Is(err, safepath.ErrOutside) {
-		return found, err
+		return result, err
 	}
-	volPath, topErr := filepath.EvalSymlinks(vol.Path())
+	volPath, volErr := filepath.EvalSymlinks(vol.Path())
 	target, targetErr := filepath.EvalSymlinks(filepath.Join(vol.Path(), name))
 	if errors.Is(targetErr, fs.ErrNotExist) {
-		return found, fs.ErrNotExist // the caller checks whether an existing parent is in the volume
+		return result, fs.ErrNotExist // the caller checks whether an existing parent is in the volume
 	}
-	if rel, relErr := filepath.Rel(volPath, target); topErr == nil && targetErr == nil && relErr == nil && filepath.IsLocal(rel) {
+	if rel, relErr := filepath.Rel(volPath, target); volErr == nil && targetErr == nil && relErr == nil && filepath.IsLocal(rel) {
 		return open(rel)
 	}
-	return found, err
+	return result, err
 }
 
 // mkdirAll creates a directory of a volume and its parents, with the mode and the group of the
