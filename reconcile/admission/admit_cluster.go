@@ -123,7 +123,7 @@ func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 }
 
 // osLabelRejection returns the kubelet's message for a pod with a label that names another
-// operating system, or "" if there is no such label.
+// operating system. It returns "" for other pods.
 func osLabelRejection(pod *v1.Pod) string {
 	if label, ok := pod.Labels[v1.LabelOSStable]; ok && label != goruntime.GOOS {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
@@ -131,8 +131,8 @@ func osLabelRejection(pod *v1.Pod) string {
 	return ""
 }
 
-// osRejection returns the kubelet's message for a pod whose spec names another operating system, or
-// "" if it does not.
+// osRejection returns the kubelet's message for a pod whose spec names another operating system. It
+// returns "" for other pods.
 func osRejection(pod *v1.Pod) string {
 	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != goruntime.GOOS {
 		return "Failed to admit pod as the OS field doesn't match node OS"
@@ -141,7 +141,7 @@ func osRejection(pod *v1.Pod) string {
 }
 
 // strictGroupsRejection returns the kubelet's message for a pod that needs an unsupported
-// supplementalGroupsPolicy, or "" if it does not.
+// supplementalGroupsPolicy. It returns "" for other pods.
 func (f *Features) strictGroupsRejection(pod *v1.Pod) string {
 	if f.checkStrictGroups(pod) == "" {
 		return ""
@@ -160,7 +160,7 @@ func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 }
 
 // appArmorRejection returns the kubelet's message for a pod that requires AppArmor on a node
-// without AppArmor, or "" if it does not.
+// without AppArmor. It returns "" for other pods.
 func (f *Features) appArmorRejection(pod *v1.Pod) string {
 	if f.checkAppArmor(pod) == "" {
 		return ""

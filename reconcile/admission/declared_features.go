@@ -53,8 +53,8 @@ func (f *Features) checkDeclared(pod *v1.Pod) string {
 	return ""
 }
 
-// rejectUndeclared returns the kubelet's message for a pod that requires undeclared features, or ""
-// if it does not.
+// rejectUndeclared returns the kubelet's message for a pod that requires undeclared features. It
+// returns "" for other pods.
 func rejectUndeclared(pod *v1.Pod) string {
 	missingFeatures, err := undeclaredFeatures(pod)
 	switch {

@@ -51,8 +51,8 @@ func isUnstarted(f *facts, m *containerFacts) bool {
 	return m.hasState(runtime.Running) && !f.hasPassed(m, StartupProbe)
 }
 
-// waitStarted runs the startup probe. It does not set NeedsUser only because an attempt failed,
-// since failed attempts are normal while a container starts.
+// waitStarted runs the startup probe. A failed attempt alone does not set NeedsUser, because
+// attempts normally fail while a container starts.
 func waitStarted(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.showProbe(m, StartupProbe, s)
 	f.scheduleProbe(m, d, StartupProbe)

@@ -89,10 +89,10 @@ type RecordClock struct {
 	Moments map[string]time.Duration `json:"moments,omitempty"`
 }
 
-// isDurable reports whether r must survive a power cut. Without its record, a pod that has finished
-// would run again. Ephemeral containers that were added would be lost, although the user's request
-// has succeeded. Write.Durable is also true for a record that replaces a durable record, because
-// otherwise the file may be empty after a power cut on some file systems (XFS).
+// isDurable reports whether r must survive a power cut. Without its record, a finished pod would
+// run again. Ephemeral containers that a user has added would be lost, although the request has
+// succeeded. Write.Durable is also true for a record that replaces a durable record, because the
+// file may otherwise be empty after a power cut on some file systems (XFS).
 func (r *Record) isDurable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
 // WithClock returns r with Clock set, for a write at now.

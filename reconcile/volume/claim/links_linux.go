@@ -11,8 +11,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// pathSuffix is the suffix of a link to the local volume of a claim that a pod uses. The target of
-// the link is a path without symbolic links.
+// pathSuffix is the suffix of a link that records which local volume a pod uses through a claim.
+// The target of the link is a path without symbolic links.
 const pathSuffix = ".path"
 
 // RecordPath records that a volume of a pod uses the local PersistentVolume at path. links is the
