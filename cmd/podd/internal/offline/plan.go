@@ -65,18 +65,18 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		return exit.NewError(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; specify manifests, --pod-manifest-path or --manifest-url"))
 	}
-	all, set, err := readPlanSources(ctx, &cfg)
+	sources, set, err := readPlanSources(ctx, &cfg)
 	if err != nil {
 		return err
 	}
-	warnUnreadSources(s.Err, set, all)
-	in, err := newPreviewInput(&cfg, set, all, running)
+	warnUnreadSources(s.Err, set, sources)
+	in, err := newPreviewInput(&cfg, set, sources, running)
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, planTimeout)
+	observeCtx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	if in.Observed, in.Node, in.Images, err = observeOnce(limited, &cfg, set); err != nil {
+	if in.Observed, in.Node, in.Images, err = observeOnce(observeCtx, &cfg, set); err != nil {
 		fmt.Fprintf(s.Err, "podd: warning: %v; planning as if no pods were running\n", err)
 		in.Node = runtime.Node{Reachable: true, Ready: true, NetworkReady: true}
 	}
@@ -88,8 +88,8 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return printPlan(s.Out, set.Problems, planned, running)
 	}
 	f := planFilter{pods, files, running}
-	if unknown := f.unknownPods(planned); len(unknown) > 0 {
-		return fmt.Errorf("planning pod %s: pod not found in the manifests or on this node; write the path of a manifest with a slash or an extension", strings.Join(unknown, ", "))
+	if unknownPods := f.unknownPods(planned); len(unknownPods) > 0 {
+		return fmt.Errorf("planning pod %s: pod not found in the manifests or on this node; write the path of a manifest with a slash or an extension", strings.Join(unknownPods, ", "))
 	}
 	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.PlannedPod) bool { return !f.includes(p) }), running)
 }
@@ -99,17 +99,17 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 func readPlanSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	all, err := sources.New(cfg, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir), IsCacheReadOnly: true})
+	planSources, err := sources.New(cfg, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir), IsCacheReadOnly: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := sources.ReadComplete(ctx, all)
-	return all, set, err
+	set, err := sources.ReadComplete(ctx, planSources)
+	return planSources, set, err
 }
 
 // warnUnreadSources prints a warning for each source that could not be read.
-func warnUnreadSources(w io.Writer, set *manifest.Set, all []source.Source) {
-	for _, s := range all {
+func warnUnreadSources(w io.Writer, set *manifest.Set, sources []source.Source) {
+	for _, s := range sources {
 		if !set.CompleteSources[s.Name()] {
 			fmt.Fprintf(w, "podd: warning: reading source %s timed out; the plan stops no pods that may come from it\n", s.Name())
 		}
@@ -129,9 +129,9 @@ func splitTargets(targets []string) (pods, files []string) {
 	return pods, files
 }
 
-// newPreviewInput returns a PreviewInput with everything except the state of the runtime. all are the
-// sources that set was read from. running is nil if podd is not running.
-func newPreviewInput(cfg *config.Config, set *manifest.Set, all []source.Source, running *server.View) (in reconcile.PreviewInput, err error) {
+// newPreviewInput returns a PreviewInput with everything except the state of the runtime. set was read
+// from planSources. running is nil if podd is not running.
+func newPreviewInput(cfg *config.Config, set *manifest.Set, planSources []source.Source, running *server.View) (in reconcile.PreviewInput, err error) {
 	capacity, allocatable, err := host.ReadResources(cfg)
 	if err != nil {
 		return in, err
@@ -139,7 +139,7 @@ func newPreviewInput(cfg *config.Config, set *manifest.Set, all []source.Source,
 	in = reconcile.PreviewInput{
 		Set: set, Journals: rootdir.Journals(cfg.RootDir),
 		Limits: host.AdmissionLimits(cfg, capacity, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
-		SourceKinds: sources.KindsByName(all),
+		SourceKinds: sources.KindsByName(planSources),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
 		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
@@ -174,17 +174,17 @@ func observeOnce(ctx context.Context, cfg *config.Config, set *manifest.Set) (ru
 // findImages maps the name of each image that a container in set uses to the ID of the image in the
 // runtime. The ID is "" if the image is not on the node or cannot be queried.
 func findImages(ctx context.Context, client *cri.Client, set *manifest.Set) map[string]string {
-	found := map[string]string{}
+	imageIDs := map[string]string{}
 	for _, p := range set.Pods {
 		for _, c := range slices.Concat(p.Object.Spec.InitContainers, p.Object.Spec.Containers) {
-			if _, isQueried := found[c.Image]; isQueried {
+			if _, isQueried := imageIDs[c.Image]; isQueried {
 				continue
 			}
 			image, _, _ := client.ImageStatus(ctx, c.Image) // zero after an error
-			found[c.Image] = image.ID
+			imageIDs[c.Image] = image.ID
 		}
 	}
-	return found
+	return imageIDs
 }
 
 // observePods returns a complete snapshot of the runtime, and the state of the runtime.
@@ -193,37 +193,37 @@ func observePods(ctx context.Context, cfg *config.Config, client *cri.Client) (r
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
-	id, adopted, err := reconcile.ReadInstanceIDs(cfg.RootDir)
+	id, adoptedIDs, err := reconcile.ReadInstanceIDs(cfg.RootDir)
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
-	unlabelled, err := wiring.IncludesUnlabelled(cfg)
+	includesUnlabelled, err := wiring.IncludesUnlabelled(cfg)
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var observed runtime.Snapshot
-	quiet := slog.New(slog.DiscardHandler)
-	err = client.NewObserver(cri.ObserverOptions{Instance: id, AdoptedInstances: slices.Concat(adopted, cfg.AdoptInstances), IncludeUnlabelled: unlabelled, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
-		if s.IsComplete && !observed.IsComplete {
-			observed = s
+	var snapshot runtime.Snapshot
+	noLog := slog.New(slog.DiscardHandler)
+	err = client.NewObserver(cri.ObserverOptions{Instance: id, AdoptedInstances: slices.Concat(adoptedIDs, cfg.AdoptInstances), IncludeUnlabelled: includesUnlabelled, Logger: noLog}).Run(ctx, func(s runtime.Snapshot) {
+		if s.IsComplete && !snapshot.IsComplete {
+			snapshot = s
 			cancel()
 		}
 	})
-	if observed.IsComplete {
-		return observed, node, nil
+	if snapshot.IsComplete {
+		return snapshot, node, nil
 	}
-	return observed, node, fmt.Errorf("listing the pods of the runtime: %w", err)
+	return snapshot, node, fmt.Errorf("listing the pods of the runtime: %w", err)
 }
 
 // printPlan prints the problems, and then the decision for each pod. If a problem is an error,
 // printPlan returns an error with exit code 1. running is nil if podd is not running.
 func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.PlannedPod, running *server.View) error {
-	failed := false
+	hasError := false
 	for _, p := range problems {
 		fmt.Fprintln(w, printer.Escape(p.String()))
-		failed = failed || p.Severity == manifest.Error
+		hasError = hasError || p.Severity == manifest.Error
 	}
 	for _, p := range planned {
 		fmt.Fprintf(w, "%s\n", p.Key)
@@ -237,7 +237,7 @@ func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Pla
 	if len(planned) == 0 {
 		fmt.Fprintln(w, "nothing to run")
 	}
-	if failed {
+	if hasError {
 		return exit.NewError(exit.Failed, nil)
 	}
 	return nil
@@ -251,8 +251,8 @@ func replacementText(p reconcile.PlannedPod, running *server.View) string {
 	if running == nil {
 		return text
 	}
-	if old := running.Pod(server.Key(p.Key)); old != nil {
-		if class := plan.DescribeQoSChange(old.Pod, p.Pod.Object); class != "" {
+	if runningPod := running.Pod(server.Key(p.Key)); runningPod != nil {
+		if class := plan.DescribeQoSChange(runningPod.Pod, p.Pod.Object); class != "" {
 			text += ": " + class
 		}
 	}

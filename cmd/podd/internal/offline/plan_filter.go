@@ -44,11 +44,11 @@ func (f planFilter) unknownPods(planned []reconcile.PlannedPod) []string {
 // hasName reports whether name is a name of a pod: its name in the manifest, the same name after the
 // namespace and a slash, or its full name, which ends in the name of the node.
 func hasName(p reconcile.PlannedPod, name string) bool {
-	short := ""
+	shortName := ""
 	if p.Pod != nil {
-		short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Object.Spec.NodeName)
+		shortName = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Object.Spec.NodeName)
 	}
-	return name == p.Key.Name || name == short || name == p.Key.Namespace+"/"+short
+	return name == p.Key.Name || name == shortName || name == p.Key.Namespace+"/"+shortName
 }
 
 // includesFile reports whether an argument names path, or the directory that contains path.

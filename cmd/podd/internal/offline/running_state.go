@@ -21,10 +21,10 @@ import (
 // command line sets them: root directory, run directory, node name and runtime endpoint.
 func fetchRunningView(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
 	if flags.HostnameOverride == "" {
-		if stored, err := nodename.Read(cfg.RootDir); err != nil {
+		if record, err := nodename.Read(cfg.RootDir); err != nil {
 			fmt.Fprintf(stderr, "podd: warning: %v\n", err)
-		} else if stored.Name != "" {
-			cfg.NodeName = stored.Name
+		} else if record.Name != "" {
+			cfg.NodeName = record.Name
 		}
 	}
 	p, err := client.Flags{RunDir: cmp.Or(flags.RunDir, os.Getenv("PODD_RUN_DIR"))}.Connect(ctx)
@@ -33,7 +33,7 @@ func fetchRunningView(ctx context.Context, flags *config.Flags, cfg *config.Conf
 		v, err = p.FetchView(ctx)
 	}
 	if err != nil {
-		if absent := (client.NotRunningError{}); !errors.As(err, &absent) {
+		if notRunningErr := (client.NotRunningError{}); !errors.As(err, &notRunningErr) {
 			fmt.Fprintf(stderr, "podd: warning: %v; continuing without the state of the running podd\n", err)
 		}
 		return nil

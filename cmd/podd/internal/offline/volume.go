@@ -144,44 +144,44 @@ type claimVolume struct {
 
 // claimVolumes returns the volumes of all claims with data on this node.
 func (v *volumeCommand) claimVolumes() ([]claimVolume, error) {
-	all, err := v.claims.List(v.podRoots()...)
+	claims, err := v.claims.List(v.podRoots()...)
 	if err != nil {
 		return nil, err
 	}
 	out := []claimVolume{}
-	for _, one := range all {
-		users, err := v.podNames(one.Users)
+	for _, view := range claims {
+		users, err := v.podNames(view.Users)
 		if err != nil {
 			return nil, err
 		}
-		size, position := v.claimRequest(one.NamespacedName)
-		out = append(out, claimVolume{one.Namespace, one.Name, size, users, position, one.Volume, one.Path})
+		size, position := v.claimRequest(view.NamespacedName)
+		out = append(out, claimVolume{view.Namespace, view.Name, size, users, position, view.Volume, view.Path})
 	}
 	return out, nil
 }
 
 // print prints the volumes of claims in a format; "" means a table.
 func (v *volumeCommand) print(format string) error {
-	all, err := v.claimVolumes()
+	claimVolumes, err := v.claimVolumes()
 	switch {
 	case err != nil:
 		return err
 	case format != "":
-		return printer.WriteData(v.stdout, format, all)
-	case len(all) == 0:
+		return printer.WriteData(v.stdout, format, claimVolumes)
+	case len(claimVolumes) == 0:
 		fmt.Fprintln(v.stderr, "podd: no volumes of claims")
 		return nil
 	}
 	lines := [][]string{{"NAMESPACE", "NAME", "REQUESTED", "USED BY", "DEFINED AT", "VOLUME"}}
-	for _, one := range all {
-		position, location := one.DefinedAt, one.Path
+	for _, volume := range claimVolumes {
+		position, location := volume.DefinedAt, volume.Path
 		if position != "" {
 			position = paths.Shorten(position, paths.WorkingDir())
 		}
-		if one.Volume != "" {
-			location = "PersistentVolume " + one.Volume
+		if volume.Volume != "" {
+			location = "PersistentVolume " + volume.Volume
 		}
-		line := []string{one.Namespace, one.Name, printer.OrNone(one.Requested), printer.OrNone(strings.Join(one.UsedBy, ",")), printer.OrNone(position), location}
+		line := []string{volume.Namespace, volume.Name, printer.OrNone(volume.Requested), printer.OrNone(strings.Join(volume.UsedBy, ",")), printer.OrNone(position), location}
 		for i := range line {
 			line[i] = printer.Escape(line[i])
 		}
@@ -226,9 +226,9 @@ func (v *volumeCommand) removeClaim(ctx context.Context, name types.NamespacedNa
 	if !errors.Is(err, claim.ErrInUse) {
 		return err
 	}
-	all, listErr := v.claims.List(v.podRoots()...)
-	for _, one := range all {
-		if users, namesErr := v.podNames(one.Users); one.NamespacedName == name && namesErr == nil && listErr == nil {
+	claims, listErr := v.claims.List(v.podRoots()...)
+	for _, claimView := range claims {
+		if users, namesErr := v.podNames(claimView.Users); claimView.NamespacedName == name && namesErr == nil && listErr == nil {
 			return fmt.Errorf("%w: %s; remove these pods first", err, strings.Join(users, ","))
 		}
 	}

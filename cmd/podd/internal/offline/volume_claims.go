@@ -17,20 +17,20 @@ var errNoSources = errors.New("the desired claims are unknown, because podd is n
 // desiredClaims returns the claims of the running podd and the claims of the sources in cfg.
 // running is nil if podd is not running.
 func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config) ([]server.ClaimView, error) {
-	var all []server.ClaimView
+	var views []server.ClaimView
 	if running != nil {
 		for _, source := range running.UnreadSources {
 			if source != server.ClusterSource { // the claims of a cluster have no data in podd's root directory
 				return nil, unreadSourceError(source)
 			}
 		}
-		all = running.Claims
+		views = running.Claims
 	}
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		if running == nil {
 			return nil, errNoSources
 		}
-		return all, nil
+		return views, nil
 	}
 	sources, set, err := readPlanSources(ctx, cfg)
 	if err != nil {
@@ -41,7 +41,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 			return nil, unreadSourceError(s.Name())
 		}
 	}
-	return slices.Concat(all, claims.List(set)), nil
+	return slices.Concat(views, claims.List(set)), nil
 }
 
 // unreadSourceError returns the error for a source that has not been read yet.
