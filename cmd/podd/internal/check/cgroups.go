@@ -43,20 +43,20 @@ func checkCgroups(f *Facts, r *Result) {
 	if f.Config != nil && f.Config.WarnsCgroupV1 {
 		r.Problems = append(r.Problems, CgroupV1Problem)
 	}
-	var present []string
+	var controllers []string
 	for _, h := range c.Hierarchies {
-		present = append(present, h.Controllers...)
+		controllers = append(controllers, h.Controllers...)
 		if h.IsReadOnly {
 			r.fail("mount the cgroup hierarchy read-write; in a container, use the host's cgroup namespace and a writable /sys/fs/cgroup", "the cgroup hierarchy at %s is read-only, so podd cannot create the cgroups of pods", h.Path)
 		}
 	}
 	for _, n := range neededControllers {
-		if !slices.Contains(present, n.name) {
+		if !slices.Contains(controllers, n.name) {
 			r.add(n.outcome, n.remedy, "the cgroup controller %s is missing: %s", []any{n.name, n.effect})
 		}
 	}
-	slices.Sort(present)
-	r.Detail += ", controllers " + strings.Join(slices.Compact(present), " ")
+	slices.Sort(controllers)
+	r.Detail += ", controllers " + strings.Join(slices.Compact(controllers), " ")
 	if f.Config != nil {
 		checkCgroupDriver(f, r)
 	}

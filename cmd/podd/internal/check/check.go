@@ -102,8 +102,8 @@ func Run(f Facts) Report {
 	report := Report{Outcome: OK}
 	for _, c := range checks {
 		r := Result{Check: c.name, Outcome: OK}
-		if why := c.need.skipReason(&f); why != "" {
-			r.Outcome, r.Detail = Skipped, "not checked, because "+why
+		if reason := c.need.skipReason(&f); reason != "" {
+			r.Outcome, r.Detail = Skipped, "not checked, because "+reason
 		} else {
 			c.run(&f, &r)
 		}

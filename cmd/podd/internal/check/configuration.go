@@ -30,18 +30,18 @@ func withLocation(p config.Warning) string {
 }
 
 // configErrors returns the messages of all errors that are joined in err.
-func configErrors(err error) (all []string) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			all = append(all, configErrors(e)...)
+func configErrors(err error) (messages []string) {
+	if joinedErr, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joinedErr.Unwrap() {
+			messages = append(messages, configErrors(e)...)
 		}
-		return all
+		return messages
 	}
 	if list, ok := errors.AsType[config.Errors](err); ok {
 		for _, p := range list {
-			all = append(all, withLocation(p))
+			messages = append(messages, withLocation(p))
 		}
-		return all
+		return messages
 	}
 	return []string{err.Error()}
 }

@@ -32,8 +32,9 @@ const (
 	minFreePids         = 1024
 )
 
-// maxOpenFiles returns how many files podd can open if its hard limit is that of this process. podd sets
-// the limit to the field maxOpenFiles of its configuration if the kernel permits it.
+// maxOpenFiles returns the number of files that podd can open if it starts with the hard limit of
+// this process. podd sets the limit to the field maxOpenFiles of its configuration if the kernel
+// permits this.
 func maxOpenFiles(f *Facts) uint64 {
 	hard := f.Limits.MaxOpenFiles
 	if f.Config == nil {
@@ -65,7 +66,7 @@ func checkLimits(f *Facts, r *Result) {
 	case l.MaxInotifyWatches < minInotifyWatches:
 		r.warn(remedy, "root can create only %d inotify watches, which containers share with podd (recommended: %d)", l.MaxInotifyWatches, minInotifyWatches)
 	}
-	if free := l.MaxPids - l.Pids; l.MaxPids > 0 && free < minFreePids {
+	if freePids := l.MaxPids - l.Pids; l.MaxPids > 0 && freePids < minFreePids {
 		r.warn("raise kernel.pid_max and kernel.threads-max with sysctl, or stop processes", "%d of %d possible processes and threads exist", l.Pids, l.MaxPids)
 	}
 }

@@ -30,12 +30,12 @@ func checkNameResolution(f *Facts, r *Result) {
 	for _, advice := range render.AdviseNodeDNS(n.DNS) {
 		r.warn("remove entries from "+path, "%s", advice.Message)
 	}
-	if local := loopbackServers(n.DNS.Servers); len(local) > 0 {
+	if loopback := loopbackServers(n.DNS.Servers); len(loopback) > 0 {
 		remedy := "use --resolv-conf to set a file with other name servers"
 		if n.HasUpstreamFile {
 			remedy = "set --resolv-conf=" + UpstreamResolvConf
 		}
-		r.warn(remedy, "%s contains the loopback address %s, which pods that are not on the host network cannot reach", path, strings.Join(local, ", "))
+		r.warn(remedy, "%s contains the loopback address %s, which pods that are not on the host network cannot reach", path, strings.Join(loopback, ", "))
 	}
 }
 
@@ -43,11 +43,11 @@ func checkNameResolution(f *Facts, r *Result) {
 const UpstreamResolvConf = "/run/systemd/resolve/resolv.conf"
 
 // loopbackServers returns the name servers with a loopback address.
-func loopbackServers(all []string) (local []string) {
-	for _, s := range all {
+func loopbackServers(servers []string) (loopback []string) {
+	for _, s := range servers {
 		if ip, err := netip.ParseAddr(s); err == nil && ip.Unmap().IsLoopback() {
-			local = append(local, s)
+			loopback = append(loopback, s)
 		}
 	}
-	return local
+	return loopback
 }

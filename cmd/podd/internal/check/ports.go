@@ -9,11 +9,11 @@ import (
 )
 
 func checkPorts(f *Facts, r *Result) {
-	var free []string
+	var freeAddresses []string
 	for _, p := range f.Ports {
 		switch {
 		case p.Err == nil, p.Owner.PID != 0 && f.Processes.isThisPodd(p.Owner.PID):
-			free = append(free, p.Address)
+			freeAddresses = append(freeAddresses, p.Address)
 		case errors.Is(p.Err, unix.EADDRINUSE):
 			r.fail("stop this process, or use another port with "+p.Flag, "the port %s (%s) is in use by %s", p.Address, p.Flag, p.Owner.describe())
 		case errors.Is(p.Err, unix.EADDRNOTAVAIL):
@@ -22,11 +22,11 @@ func checkPorts(f *Facts, r *Result) {
 			r.fail("use another port with "+p.Flag, "listening on %s (%s): %v", p.Address, p.Flag, p.Err)
 		}
 	}
-	r.Detail = strings.Join(free, ", ")
+	r.Detail = strings.Join(freeAddresses, ", ")
 	switch {
 	case len(f.Ports) == 0:
 		r.Detail = "podd is configured to listen on no port"
-	case len(free) == 0:
+	case len(freeAddresses) == 0:
 		r.Detail = "all configured ports are in use"
 	}
 }

@@ -38,16 +38,16 @@ func checkPrivileges(f *Facts, r *Result) {
 		r.Problems = append(r.Problems, NotRootProblem)
 		return
 	}
-	var missing []string
+	var missingCapabilities []string
 	for _, c := range neededCapabilities {
 		if p.has(c.bit) {
 			continue
 		}
-		missing = append(missing, c.name)
+		missingCapabilities = append(missingCapabilities, c.name)
 		r.add(c.outcome, "run podd on the host or in a privileged container; in a systemd unit, add the capability to CapabilityBoundingSet=", "%s is missing: %s", []any{c.name, c.effect})
 	}
 	r.Detail = "root"
-	if len(missing) > 0 {
-		r.Detail += " without " + strings.Join(missing, ", ")
+	if len(missingCapabilities) > 0 {
+		r.Detail += " without " + strings.Join(missingCapabilities, ", ")
 	}
 }

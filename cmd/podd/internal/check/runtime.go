@@ -75,8 +75,8 @@ func checkRuntimeStatus(f *Facts, r *Result) {
 }
 
 // listHandlers returns the names of the handlers, without the default handler.
-func listHandlers(all map[string]runtime.Handler) string {
-	names := slices.Sorted(maps.Keys(all))
+func listHandlers(handlers map[string]runtime.Handler) string {
+	names := slices.Sorted(maps.Keys(handlers))
 	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" }), ", ")
 }
 

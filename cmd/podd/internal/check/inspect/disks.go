@@ -23,16 +23,16 @@ const diskTimeout = 2 * time.Second
 // readDirectories returns the directories of podd and the image file system. The parameter images
 // is the path of the image file system, or "" if it is unknown.
 func readDirectories(ctx context.Context, cfg *config.Paths, images string) []check.Directory {
-	all := []check.Directory{
+	dirs := []check.Directory{
 		{Purpose: check.PurposeRootDir, Path: cfg.RootDir}, {Purpose: check.PurposeRunDir, Path: cfg.RunDir}, {Purpose: check.PurposeLogsDir, Path: cfg.PodLogsDir},
 	}
 	if images != "" {
-		all = append(all, check.Directory{Purpose: check.PurposeImageFS, Path: images})
+		dirs = append(dirs, check.Directory{Purpose: check.PurposeImageFS, Path: images})
 	}
-	for i, d := range all {
-		all[i] = readDirectory(ctx, d)
+	for i, d := range dirs {
+		dirs[i] = readDirectory(ctx, d)
 	}
-	return slices.DeleteFunc(all, func(d check.Directory) bool {
+	return slices.DeleteFunc(dirs, func(d check.Directory) bool {
 		// Omit the image file system if its path does not exist on this host. In this case, the
 		// runtime has another root directory, for example in a container.
 		return d.Purpose == check.PurposeImageFS && d.Err == nil && d.Existing != d.Path

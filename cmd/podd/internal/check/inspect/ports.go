@@ -19,7 +19,7 @@ import (
 
 // tryPorts listens on each port of podd for a moment.
 func tryPorts(ctx context.Context, cfg *config.Server) []check.Port {
-	var all []check.Port
+	var ports []check.Port
 	for _, p := range []check.Port{
 		{Flag: "--port", Address: cfg.API.Address}, {Flag: "--healthz-port", Address: cfg.HealthzAddress},
 		{Flag: "--cadvisor-port", Address: cfg.CadvisorAddress}, {Flag: "--read-only-port", Address: cfg.ReadOnlyAddress},
@@ -31,9 +31,9 @@ func tryPorts(ctx context.Context, cfg *config.Server) []check.Port {
 		if ln, p.Err = server.Listen(ctx, p.Flag, p.Address); p.Err == nil {
 			ln.Close()
 		}
-		all = append(all, p)
+		ports = append(ports, p)
 	}
-	return all
+	return ports
 }
 
 // A listener is a TCP socket in the state LISTEN.
@@ -43,7 +43,7 @@ type listener struct {
 }
 
 // listeners returns the listeners of this network namespace.
-func listeners() (all []listener) {
+func listeners() (found []listener) {
 	for _, path := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		f, err := os.Open(path)
 		if err != nil {
@@ -51,12 +51,12 @@ func listeners() (all []listener) {
 		}
 		for lines := bufio.NewScanner(f); lines.Scan(); {
 			if l, ok := parseListener(lines.Text()); ok {
-				all = append(all, l)
+				found = append(found, l)
 			}
 		}
 		f.Close()
 	}
-	return all
+	return found
 }
 
 // parseListener parses a line of /proc/net/tcp or /proc/net/tcp6, such as

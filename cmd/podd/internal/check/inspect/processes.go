@@ -20,20 +20,20 @@ import (
 	"podd/server"
 )
 
-// readProcesses returns the processes that run pods. It sets the owners of the ports that are in
-// use.
+// readProcesses returns the processes that run pods. It also sets the field Owner of each port that is
+// in use.
 func readProcesses(ctx context.Context, cfg *config.Config, ports []check.Port) check.Processes {
 	p := check.Processes{SocketPID: socketPID(ctx, cfg.RunDir)}
 	if id, _, err := reconcile.ReadInstanceIDs(cfg.RootDir); err == nil && id != "" {
 		p.RootDirPID, p.Err = reconcile.FindInstanceProcess(id)
 	}
-	all, err := procfs.AllProcs()
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		p.Err = errors.Join(p.Err, err)
 		return p
 	}
 	bySocket := portsBySocket(ports)
-	for _, proc := range all {
+	for _, proc := range processes {
 		name, err := proc.Comm()
 		if err != nil {
 			continue // the process has exited
@@ -87,15 +87,15 @@ func portsBySocket(ports []check.Port) map[string][]int {
 }
 
 // ownedPorts returns the indexes of the ports whose sockets a process has opened.
-func ownedPorts(proc procfs.Proc, bySocket map[string][]int) (all []int) {
+func ownedPorts(proc procfs.Proc, bySocket map[string][]int) (pids []int) {
 	if len(bySocket) == 0 {
 		return nil
 	}
-	open, _ := proc.FileDescriptorTargets() // if the process has exited, it owns no port
-	for _, target := range open {
-		all = append(all, bySocket[target]...)
+	targets, _ := proc.FileDescriptorTargets() // if the process has exited, it owns no port
+	for _, target := range targets {
+		pids = append(pids, bySocket[target]...)
 	}
-	return all
+	return pids
 }
 
 // readAgent returns the check.Agent for a process. ok is true only for a kubelet or a podd daemon
@@ -117,7 +117,7 @@ func readAgent(proc procfs.Proc, name string, cfg *config.Config) (a check.Agent
 	return check.Agent{
 		Process: check.Process{PID: proc.PID, Name: name}, SharesRoot: s.rootDir != "" && paths.SameFile(s.rootDir, cfg.RootDir),
 		SharedManifests: slices.DeleteFunc(slices.Clone(cfg.ManifestPaths), func(path string) bool {
-			return !slices.ContainsFunc(s.manifests, func(other string) bool { return paths.SameFile(other, path) })
+			return !slices.ContainsFunc(s.manifests, func(agentPath string) bool { return paths.SameFile(agentPath, path) })
 		}),
 	}, true
 }
@@ -133,12 +133,12 @@ func isRoot(pid int) bool {
 
 // sharesPIDNamespace reports whether a process has the PID namespace of this process.
 func sharesPIDNamespace(pid int) bool {
-	own, err := os.Readlink("/proc/self/ns/pid")
+	ownNamespace, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return true
 	}
-	other, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/pid"))
-	return err == nil && own == other
+	namespace, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/pid"))
+	return err == nil && ownNamespace == namespace
 }
 
 // An agentSettings contains the settings of a kubelet or podd that must differ from those of this
@@ -152,17 +152,17 @@ type agentSettings struct {
 // podd with this command line is not a node agent, because its verb is not "run" (but, for
 // example, "ps"), or because of --runonce.
 func parseCommandLine(words []string) (s agentSettings, ok bool) {
-	rest := words[1:]
-	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-		if rest[0] != "run" {
+	remainingWords := words[1:]
+	if len(remainingWords) > 0 && !strings.HasPrefix(remainingWords[0], "-") {
+		if remainingWords[0] != "run" {
 			return s, filepath.Base(words[0]) == "kubelet"
 		}
-		rest = rest[1:]
+		remainingWords = remainingWords[1:]
 	}
-	for i, word := range rest {
+	for i, word := range remainingWords {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if !hasValue && i+1 < len(rest) {
-			value = rest[i+1]
+		if !hasValue && i+1 < len(remainingWords) {
+			value = remainingWords[i+1]
 		}
 		if !strings.HasPrefix(word, "-") {
 			continue

@@ -26,8 +26,8 @@ const runtimeTimeout = 10 * time.Second
 func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, imageFS string) {
 	if cfg.RuntimeEndpoint == "" {
 		if _, r.FindErr = cri.Discover(); r.FindErr != nil {
-			if none, ok := errors.AsType[*cri.NoRuntimeError](r.FindErr); ok {
-				r.FindErr = fmt.Errorf("there is no socket of a container runtime: %s", strings.Join(none.Paths, ", "))
+			if noRuntimeErr, ok := errors.AsType[*cri.NoRuntimeError](r.FindErr); ok {
+				r.FindErr = fmt.Errorf("there is no socket of a container runtime: %s", strings.Join(noRuntimeErr.Paths, ", "))
 			}
 			return r, ""
 		}
@@ -55,8 +55,8 @@ func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, ima
 	}
 	r.SandboxImage = cmp.Or(r.Settings.SandboxImage, cfg.SandboxImage)
 	r.HasSandboxImage, r.ImageErr = hasSandboxImage(ctx, client, r.SandboxImage)
-	if all, _, err := client.ImageFsInfo(ctx); err == nil && len(all) > 0 {
-		imageFS = all[0].Mountpoint
+	if filesystems, _, err := client.ImageFsInfo(ctx); err == nil && len(filesystems) > 0 {
+		imageFS = filesystems[0].Mountpoint
 	}
 	return r, imageFS
 }
@@ -78,6 +78,6 @@ func hasSandboxImage(ctx context.Context, client *cri.Client, name string) (bool
 		_, isPresent, err := client.ImageStatus(ctx, name)
 		return isPresent, err
 	}
-	all, err := client.ListImages(ctx)
-	return slices.ContainsFunc(all, func(i runtime.Image) bool { return i.Pinned }), err
+	images, err := client.ListImages(ctx)
+	return slices.ContainsFunc(images, func(i runtime.Image) bool { return i.Pinned }), err
 }
