@@ -9,26 +9,26 @@ import (
 
 // compareDirs returns the number of files in the first directory. It returns errDifferent unless
 // the second directory contains the same files with the same content.
-func compareDirs(first, second string) (n int, err error) {
-	a, err := readFiles(first)
+func compareDirs(firstDir, secondDir string) (n int, err error) {
+	firstFiles, err := readFiles(firstDir)
 	if err != nil {
 		return 0, err
 	}
-	b, err := readFiles(second)
+	secondFiles, err := readFiles(secondDir)
 	if err != nil {
 		return 0, err
 	}
-	for name := range b {
-		if _, ok := a[name]; !ok {
-			return 0, fmt.Errorf("%w: only the second one contains %s", errDifferent, name)
+	for name := range secondFiles {
+		if _, ok := firstFiles[name]; !ok {
+			return 0, fmt.Errorf("%w: only the second build contains %s", errDifferent, name)
 		}
 	}
-	for name, content := range a {
-		if other, ok := b[name]; !ok || !bytes.Equal(content, other) {
+	for name, content := range firstFiles {
+		if secondContent, ok := secondFiles[name]; !ok || !bytes.Equal(content, secondContent) {
 			return 0, fmt.Errorf("%w in %s", errDifferent, name)
 		}
 	}
-	return len(a), nil
+	return len(firstFiles), nil
 }
 
 // readFiles returns the content of the files in dir, by name.

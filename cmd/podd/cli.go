@@ -74,9 +74,9 @@ func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 		return err
 	}
 	if len(words) > 0 && words[0] == completeVerb {
-		limited, cancel := context.WithTimeout(ctx, completionTimeout)
+		completionCtx, cancel := context.WithTimeout(ctx, completionTimeout)
 		defer cancel()
-		return cli.Complete(limited, k.Model, words[1:], s.Out)
+		return cli.Complete(completionCtx, k.Model, words[1:], s.Out)
 	}
 	if page, ok := helpPage(words); ok {
 		_, err := io.WriteString(s.Out, page)
@@ -107,7 +107,7 @@ type verb interface {
 }
 
 // versionFlag returns the first --version flag of a command line, or "" if there is none.
-// As in the kubelet, the flag takes precedence over a verb and other flags.
+// As in the kubelet, this flag takes precedence over a verb and all other flags.
 func versionFlag(words []string) string {
 	for _, w := range words {
 		switch {
@@ -169,30 +169,30 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 			names = append(names, f.Name)
 		}
 	}
-	served := func(name string) (noValue, ok bool) { noValue, ok = isBool[name]; return noValue, ok }
-	rest, unserved, err := config.NormalizeArgs(words[1:], served, names)
+	lookupFlag := func(name string) (noValue, ok bool) { noValue, ok = isBool[name]; return noValue, ok }
+	kongArgs, unsupported, err := config.NormalizeArgs(words[1:], lookupFlag, names)
 	if err != nil {
 		return nil, err
 	}
-	chosen := node.Target.Addr().Interface()
-	withFlags, hasFlags := chosen.(interface{ KubeletFlags() *config.Flags })
-	if !hasFlags && len(unserved) > 0 {
-		return nil, fmt.Errorf("\"podd %s\" has no flag --%s; only verbs that read the configuration have this flag, such as \"podd run\" and \"podd plan\"", node.Name, unserved[0].Name)
+	command := node.Target.Addr().Interface()
+	flagVerb, hasFlags := command.(interface{ KubeletFlags() *config.Flags })
+	if !hasFlags && len(unsupported) > 0 {
+		return nil, fmt.Errorf("\"podd %s\" has no flag --%s; only verbs that read the configuration have this flag, such as \"podd run\" and \"podd plan\"", node.Name, unsupported[0].Name)
 	}
-	parsed, err := commandline.Parse(k, append(words[:1:1], rest...))
+	kongContext, err := commandline.Parse(k, append(words[:1:1], kongArgs...))
 	if errors.Is(err, commandline.ErrHelp) {
-		return verbHelp{parsed}, nil
+		return verbHelp{kongContext}, nil
 	}
-	if missing, ok := errors.AsType[commandline.MissingArgumentsError](err); ok {
-		return nil, fmt.Errorf("%s: missing %s; see \"podd %[1]s --help\"", node.Name, missing.Arguments)
+	if missingErr, ok := errors.AsType[commandline.MissingArgumentsError](err); ok {
+		return nil, fmt.Errorf("%s: missing %s; see \"podd %[1]s --help\"", node.Name, missingErr.Arguments)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if hasFlags {
-		withFlags.KubeletFlags().Unsupported = unserved
+		flagVerb.KubeletFlags().Unsupported = unsupported
 	}
-	return chosen.(verb), nil
+	return command.(verb), nil
 }
 
 // verbHelp is the verb that prints the help for "podd VERB --help".

@@ -44,9 +44,9 @@ func Command(ctx context.Context, arch, file string, linkerFlags ...string) *exe
 // debugging data. On amd64 they also align functions to 16 bytes, as the compiler does on arm64, instead
 // of 32, which makes the binary 0.4 MB smaller.
 func archLinkerFlags(arch string) []string {
-	all := []string{"-s", "-w"}
+	linkerFlags := []string{"-s", "-w"}
 	if arch == "amd64" {
-		all = append(all, "-funcalign=16")
+		linkerFlags = append(linkerFlags, "-funcalign=16")
 	}
-	return all
+	return linkerFlags
 }

@@ -27,12 +27,12 @@ func Topics() []Topic {
 	if err != nil {
 		panic(fmt.Sprintf("reading the embedded pages: %v", err)) // impossible, because the pages are part of the binary
 	}
-	var all []Topic
+	var topics []Topic
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), path.Ext(e.Name()))
 		text, _ := Page(name)
 		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
-		all = append(all, Topic{name, title})
+		topics = append(topics, Topic{name, title})
 	}
-	return all
+	return topics
 }

@@ -86,18 +86,18 @@ func extractEntry(r io.Reader, h *tar.Header, root *os.Root, target string, link
 		}
 		return writeFile(r, root, target, mode)
 	case tar.TypeLink: // a hard link to an earlier entry
-		old, err := linkTarget(h.Linkname)
+		linkedPath, err := linkTarget(h.Linkname)
 		if err != nil {
 			return err
 		}
-		if info, err := root.Lstat(old); err != nil || !info.Mode().IsRegular() || old == target {
+		if info, err := root.Lstat(linkedPath); err != nil || !info.Mode().IsRegular() || linkedPath == target {
 			onSkip(h.Name, "hard link to a file that was not extracted")
 			return nil
 		}
 		if err := removeExisting(root, target); err != nil {
 			return err
 		}
-		return root.Link(old, target)
+		return root.Link(linkedPath, target)
 	case tar.TypeSymlink:
 		onSkip(h.Name, "symbolic link")
 	default:

@@ -53,19 +53,19 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	return firstReachable(ctx, New(checkoutRunDir), New(config.DefaultRunDir))
 }
 
-// firstReachable chooses one of two Clients. It returns first if the podd of first accepts
-// connections, or if this user has no permission to connect to it. Otherwise it returns second, with
-// one exception: it returns first if the socket of second does not exist, but the parent of first's
-// run directory does, because then only the podd of first has been used. If the podd of the returned
-// Client does not accept connections, firstReachable also returns an error.
+// firstReachable returns first if the podd of first accepts connections, or if this user has no
+// permission to connect to it. Otherwise it returns second. As an exception, it returns first if the
+// socket of second does not exist, but the parent of first's run directory exists. In this case, only
+// the podd of first has run before. If the podd of the result does not accept connections,
+// firstReachable also returns an error.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {
 		return first, firstErr
 	}
 	err := second.ping(ctx)
-	absent := NotRunningError{}
-	if _, statErr := os.Stat(filepath.Dir(first.RunDir())); statErr == nil && errors.As(err, &absent) && !absent.isRefused {
+	notRunningErr := NotRunningError{}
+	if _, statErr := os.Stat(filepath.Dir(first.RunDir())); statErr == nil && errors.As(err, &notRunningErr) && !notRunningErr.isRefused {
 		return first, firstErr
 	}
 	return second, err
@@ -195,9 +195,9 @@ func (p *Client) callWithHeader(ctx context.Context, method, path string, query 
 // callAndDecode sends a request and decodes the response into result. If result is nil, it ignores
 // the body of the response. It returns an error after ResponseTimeout.
 func (p *Client) callAndDecode(ctx context.Context, method, path string, query url.Values, body any, header http.Header, result any) error {
-	limited, cancel := context.WithTimeout(ctx, ResponseTimeout)
+	requestCtx, cancel := context.WithTimeout(ctx, ResponseTimeout)
 	defer cancel()
-	resp, err := p.callWithHeader(limited, method, path, query, body, header)
+	resp, err := p.callWithHeader(requestCtx, method, path, query, body, header)
 	switch {
 	case err != nil:
 	case result == nil:

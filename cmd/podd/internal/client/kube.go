@@ -85,12 +85,12 @@ func (p *Client) ListResources(ctx context.Context) ([]Resource, error) {
 		if err := p.Fetch(ctx, root, nil, "", &list); err != nil {
 			return nil, err
 		}
-		group, _, grouped := strings.Cut(list.GroupVersion, "/")
+		group, _, hasGroup := strings.Cut(list.GroupVersion, "/")
 		for _, r := range list.APIResources {
 			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") {
 				continue
 			}
-			if r.Group == "" && grouped {
+			if r.Group == "" && hasGroup {
 				r.Group = group
 			}
 			types = append(types, Resource{r, root})

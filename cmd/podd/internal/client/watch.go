@@ -135,7 +135,7 @@ func (p *Client) CopyLog(ctx context.Context, req server.LogRequest, w io.Writer
 	}
 	defer resp.Body.Close()
 	if _, err := copyTo(w, resp.Body); err != nil {
-		if failed := (*writeError)(nil); errors.As(err, &failed) {
+		if writeErr := (*writeError)(nil); errors.As(err, &writeErr) {
 			return err
 		}
 		return streamError(ctx, err)

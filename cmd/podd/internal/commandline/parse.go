@@ -97,12 +97,12 @@ func validate(ctx *kong.Context) error {
 
 // checkEnum returns an error if the value is not in its enum tag.
 func checkEnum(v *kong.Value) error {
-	got, allowed := v.Target.String(), v.EnumSlice()
-	if slices.Contains(allowed, got) {
+	got, choices := v.Target.String(), v.EnumSlice()
+	if slices.Contains(choices, got) {
 		return nil
 	}
-	quoted := make([]string, len(allowed))
-	for i, a := range allowed {
+	quoted := make([]string, len(choices))
+	for i, a := range choices {
 		quoted[i] = fmt.Sprintf("%q", a)
 	}
 	return fmt.Errorf("%s must be one of %s but got %q", v.ShortSummary(), strings.Join(quoted, ","), got)
@@ -131,16 +131,16 @@ func missingArguments(verb *kong.Node) (missing []string) {
 
 // checkExclusive returns an error if two flags with the same xor tag are set.
 func checkExclusive(verb *kong.Node) error {
-	set := map[string]*kong.Flag{} // the flag that is set, by xor tag
+	flagByTag := map[string]*kong.Flag{} // the flag that is set, by xor tag
 	for _, f := range verb.Flags {
 		if !f.Set {
 			continue
 		}
 		for _, group := range f.Xor {
-			if first := set[group]; first != nil {
-				return fmt.Errorf("--%s and --%s can't be used together", first.Name, f.Name)
+			if otherFlag := flagByTag[group]; otherFlag != nil {
+				return fmt.Errorf("--%s and --%s can't be used together", otherFlag.Name, f.Name)
 			}
-			set[group] = f
+			flagByTag[group] = f
 		}
 	}
 	return nil

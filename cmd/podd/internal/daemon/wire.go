@@ -74,7 +74,7 @@ type parts struct {
 //	                       └──────▶ view ──▶ endpoints, events, metrics, cluster
 func newParts(b processState) (_ *parts, err error) {
 	cfg, log := b.cfg, b.log
-	address := host.NewAddressFollower(cfg, filepath.Join(cfg.RootDir, "node-address"), log)
+	address := host.NewAddressWatcher(cfg, filepath.Join(cfg.RootDir, "node-address"), log)
 	rendered, err := host.NewRenderNode(cfg, b.instance, address.Addresses())
 	if err != nil {
 		return nil, err

@@ -50,10 +50,10 @@ func Report(err error, w io.Writer) int {
 		return 0
 	}
 	code := Failed
-	var coded interface{ Code() int }
+	var exitErr interface{ Code() int }
 	switch {
-	case errors.As(err, &coded):
-		code = coded.Code()
+	case errors.As(err, &exitErr):
+		code = exitErr.Code()
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	}

@@ -23,9 +23,9 @@ func fetch(ctx context.Context, rawURL string) Input {
 		in.err = errors.New("not a valid URL; must begin with http:// or https://")
 		return in
 	}
-	redacted := *u
-	redacted.User, redacted.RawQuery, redacted.Fragment = nil, "", ""
-	in.path = redacted.String()
+	displayURL := *u
+	displayURL.User, displayURL.RawQuery, displayURL.Fragment = nil, "", ""
+	in.path = displayURL.String()
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)

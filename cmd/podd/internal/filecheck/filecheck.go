@@ -42,9 +42,9 @@ func Check(inputs []Input, o decode.Options) *Result {
 		files = append(files, source.RefuseEmpty(decode.File(in.data, o), in.data, in.path))
 	}
 	r.InputCount = len(files)
-	all := merge.Files("", manifest.KindFile, files...)
-	all.IsComplete = true
-	r.Set = merge.Batches([]manifest.Batch{all})
+	batch := merge.Files("", manifest.KindFile, files...)
+	batch.IsComplete = true
+	r.Set = merge.Batches([]manifest.Batch{batch})
 	for _, f := range files {
 		for _, p := range f.Pods {
 			if r.Set.Pods[p.Key] == p {

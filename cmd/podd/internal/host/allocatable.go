@@ -55,41 +55,41 @@ func podsLimit(cfg *config.Resources, capacity render.Resources) render.Resource
 }
 
 // ReservedCgroups returns the cgroups that are limited to the resources that are reserved for them.
-func ReservedCgroups(cfg *config.Resources) (all []render.ReservedCgroup) {
+func ReservedCgroups(cfg *config.Resources) (cgroups []render.ReservedCgroup) {
 	for _, c := range cfg.ReservedCgroups {
-		all = append(all, render.ReservedCgroup(c))
+		cgroups = append(cgroups, render.ReservedCgroup(c))
 	}
-	return all
+	return cgroups
 }
 
 // subtractReserved returns capacity without the reserved resources. An unknown amount, which is
 // 0, remains 0.
 func subtractReserved(capacity render.Resources, reserved v1.ResourceList) render.Resources {
-	rest := capacity
-	rest.MilliCPU -= reserved.Cpu().MilliValue()
-	rest.Memory -= reserved.Memory().Value()
-	rest.EphemeralStorage = max(rest.EphemeralStorage-reserved.StorageEphemeral().Value(), 0)
+	remaining := capacity
+	remaining.MilliCPU -= reserved.Cpu().MilliValue()
+	remaining.Memory -= reserved.Memory().Value()
+	remaining.EphemeralStorage = max(remaining.EphemeralStorage-reserved.StorageEphemeral().Value(), 0)
 	if pid, ok := reserved["pid"]; ok && capacity.Pids > 0 {
-		rest.Pids = max(capacity.Pids-pid.Value(), 1)
+		remaining.Pids = max(capacity.Pids-pid.Value(), 1)
 	}
-	return rest
+	return remaining
 }
 
 // computeAllocatable returns capacity without the reserved resources, the evictionHard
 // thresholds of memory and disk, and huge pages. hugePages is the size of all huge pages in
 // bytes.
 func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, policy pressure.Policy, hugePages int64) (render.Resources, error) {
-	rest := subtractReserved(capacity, reserved)
+	allocatable := subtractReserved(capacity, reserved)
 	memory, disk := policy.Hard(pressure.MemoryAvailable).AmountFor(capacity.Memory), policy.Hard(pressure.NodefsAvailable).AmountFor(capacity.EphemeralStorage)
-	rest.Memory -= memory + hugePages
-	if rest.MilliCPU <= 0 || rest.Memory <= 0 {
-		return rest, fmt.Errorf("no CPU or memory is left for pods: kubeReserved and systemReserved (cpu %s, memory %s), evictionHard (memory.available %d MiB) and huge pages (%d MiB) take all of the node's %d CPUs or %d MiB",
+	allocatable.Memory -= memory + hugePages
+	if allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
+		return allocatable, fmt.Errorf("no CPU or memory is left for pods: kubeReserved and systemReserved (cpu %s, memory %s), evictionHard (memory.available %d MiB) and huge pages (%d MiB) take all of the node's %d CPUs or %d MiB",
 			reserved.Cpu(), reserved.Memory(), memory>>20, hugePages>>20, capacity.MilliCPU/1000, capacity.Memory>>20)
 	}
-	rest.EphemeralStorage = max(rest.EphemeralStorage-disk, 0)
-	if rest.EphemeralStorage == 0 && capacity.EphemeralStorage > 0 {
-		return rest, fmt.Errorf("no disk space is left for pods: kubeReserved and systemReserved (ephemeral-storage %s) and evictionHard (nodefs.available %d MiB) take all of the disk's %d MiB",
+	allocatable.EphemeralStorage = max(allocatable.EphemeralStorage-disk, 0)
+	if allocatable.EphemeralStorage == 0 && capacity.EphemeralStorage > 0 {
+		return allocatable, fmt.Errorf("no disk space is left for pods: kubeReserved and systemReserved (ephemeral-storage %s) and evictionHard (nodefs.available %d MiB) take all of the disk's %d MiB",
 			reserved.StorageEphemeral(), disk>>20, capacity.EphemeralStorage>>20)
 	}
-	return rest, nil
+	return allocatable, nil
 }

@@ -14,8 +14,9 @@ import (
 // sysctlDir is the directory of the kernel parameters.
 const sysctlDir = "/proc/sys"
 
-// kernelParameters contains the values that the kubelet requires: a host that never refuses memory,
-// kills processes when it is out of memory, and restarts 10 s after an error in the kernel.
+// kernelParameters contains the values that the kubelet requires. With these values, the host never
+// refuses memory, kills processes when it is out of memory, and restarts 10 s after an error in the
+// kernel.
 var kernelParameters = []struct{ name, value string }{
 	{"vm.overcommit_memory", "1"},
 	{"vm.panic_on_oom", "0"},
@@ -35,24 +36,24 @@ func applyKernelParameters(dir string, policy config.KernelParameterPolicy, log 
 	if policy == config.KeepKernelParameters {
 		return nil
 	}
-	var failed []error
+	var errs []error
 	for _, p := range kernelParameters {
 		file := filepath.Join(dir, strings.ReplaceAll(p.name, ".", "/"))
 		text, err := os.ReadFile(file)
 		current := strings.TrimSpace(string(text))
 		switch {
 		case err != nil:
-			failed = append(failed, fmt.Errorf("reading the kernel parameter %s: %w", p.name, err))
+			errs = append(errs, fmt.Errorf("reading the kernel parameter %s: %w", p.name, err))
 		case current == p.value:
 		case policy == config.CheckKernelParameters:
-			failed = append(failed, fmt.Errorf("kernel parameter %s is %s, but protectKernelDefaults requires %s; run: sysctl -w %s=%s", p.name, current, p.value, p.name, p.value))
+			errs = append(errs, fmt.Errorf("kernel parameter %s is %s, but protectKernelDefaults requires %s; run: sysctl -w %s=%s", p.name, current, p.value, p.name, p.value))
 		default:
 			if err := os.WriteFile(file, []byte(p.value), 0); err != nil {
-				failed = append(failed, fmt.Errorf("changing the kernel parameter %s from %s to %s: %w", p.name, current, p.value, err))
+				errs = append(errs, fmt.Errorf("changing the kernel parameter %s from %s to %s: %w", p.name, current, p.value, err))
 				continue
 			}
 			log.Info("kernel parameter changed, because protectKernelDefaults is false", "parameter", p.name, "previous", current, "current", p.value)
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }

@@ -111,12 +111,11 @@ func admissionFeatures(cfg *config.Config) admission.Features {
 	}
 }
 
-// NewAddressFollower returns a follower of the addresses of the node. If the user has not set the
+// NewAddressWatcher returns a watcher of the addresses of the node. If the user has not set the
 // addresses and the node is in a cluster, the first address is the address to which the node name
-// resolves, as in the kubelet. The follower stores an address that it found by a route or by the
-// node name, for the next start. The parameter file is the path of the file for this address; if it
-// is "", no address is stored.
-func NewAddressFollower(cfg *config.Config, file string, log *slog.Logger) *node.AddressWatcher {
+// resolves, as in the kubelet. If the watcher finds an address by a route or by the node name, it
+// stores the address in file for the next start. If file is "", it stores no address.
+func NewAddressWatcher(cfg *config.Config, file string, log *slog.Logger) *node.AddressWatcher {
 	o := node.AddressOptions{NodeIPs: cfg.NodeIPs, File: file, Log: log}
 	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {
 		o.Name = cfg.NodeName

@@ -102,8 +102,8 @@ func checkFile(f *os.File) error {
 // lock waits until no other process has locked the file, and locks it. It returns ctx.Err() if ctx
 // is done before that.
 func (o *Options) lock(ctx context.Context, f *os.File) error {
-	again := time.NewTicker(pollInterval)
-	defer again.Stop()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
 	for isLogged := false; ; isLogged = true {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -118,7 +118,7 @@ func (o *Options) lock(ctx context.Context, f *os.File) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }

@@ -74,8 +74,9 @@ func (w *watcher) wait() error {
 	}
 }
 
-// hasOpen reports whether events contains an event other than IN_ATTRIB. This is also true if the kernel
-// reports that it has lost events, because another process may have opened the file. Events of a watched file have no names, so all events have the same size.
+// hasOpen reports whether events contains an event other than IN_ATTRIB. It also returns true if the
+// kernel reports lost events, because another process may have opened the file. Events of a watched
+// file have no names, so all events have the same size.
 func hasOpen(events []byte) bool {
 	for len(events) >= unix.SizeofInotifyEvent {
 		if mask := binary.NativeEndian.Uint32(events[4:]); mask != unix.IN_ATTRIB {

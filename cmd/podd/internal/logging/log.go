@@ -91,8 +91,8 @@ func NewLineHandler(w io.Writer, level slog.Leveler) lineHandler {
 	attrs := slog.NewTextHandler(&out.buf, &slog.HandlerOptions{
 		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			builtin := a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey
-			if len(groups) == 0 && builtin || a.Value.String() == "" {
+			isBuiltin := a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey
+			if len(groups) == 0 && isBuiltin || a.Value.String() == "" {
 				return slog.Attr{}
 			}
 			return a

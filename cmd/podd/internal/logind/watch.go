@@ -39,19 +39,19 @@ const (
 func Run(ctx context.Context, o Options) error {
 	w := &watcher{Options: o}
 	defer w.releaseLock()
-	wait, logged := firstWait, ""
+	wait, lastLogged := firstWait, ""
 	for {
-		began := time.Now()
+		startTime := time.Now()
 		err := w.watch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if logged != err.Error() {
-			logged = err.Error()
+		if lastLogged != err.Error() {
+			lastLogged = err.Error()
 			o.Log.Warn("watching logind failed; retrying; until a retry succeeds, a host shutdown waits for pods only if podd's systemd unit runs \"podd shutdown\"", "err", err)
 		}
-		if wait = min(2*wait, maxWait); time.Since(began) > maxWait {
-			wait, logged = firstWait, ""
+		if wait = min(2*wait, maxWait); time.Since(startTime) > maxWait {
+			wait, lastLogged = firstWait, ""
 		}
 		select {
 		case <-ctx.Done():
@@ -80,11 +80,11 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 	defer b.conn.Close()
 	defer w.stopWaiting()
-	shutdown, err := b.isPreparing(ctx)
+	isPreparing, err := b.isPreparing(ctx)
 	if err != nil {
 		return err
 	}
-	if shutdown { // take no lock, because logind refuses locks during a shutdown
+	if isPreparing { // take no lock, because logind refuses locks during a shutdown
 		if w.maxDelay, err = b.readMaxDelay(ctx); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	} else if err := w.inhibit(ctx, b); err != nil {
 		return err
 	}
-	w.handleShutdown(ctx, b, shutdown)
+	w.handleShutdown(ctx, b, isPreparing)
 	w.Log.Info("watching logind for host shutdowns", "maxDelay", w.maxDelay)
 	return w.handleEvents(ctx, b)
 }
@@ -130,11 +130,11 @@ func (w *watcher) handleEvents(ctx context.Context, b *bus) error {
 		case <-b.conn.Context().Done():
 			return errors.New("the system bus closed the connection")
 		case <-b.wake:
-			shutdown, err := b.isPreparing(ctx)
+			isPreparing, err := b.isPreparing(ctx)
 			if err != nil {
 				return err
 			}
-			w.handleShutdown(ctx, b, shutdown)
+			w.handleShutdown(ctx, b, isPreparing)
 		}
 	}
 }

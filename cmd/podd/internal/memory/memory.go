@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// When many pods have started at once, garbage remains, and podd then allocates too little to trigger a garbage
-// collection. When podd has become idle, it therefore starts a garbage collection and returns the
-// freed memory to the operating system. The Go runtime would start a garbage collection only after
-// two minutes, and would keep a part of the memory.
+// After the start of many pods at once, the heap contains garbage, but podd allocates too little to
+// trigger a garbage collection. When podd becomes idle, a Trimmer therefore starts a garbage
+// collection and returns the freed memory to the operating system. The Go runtime would start a
+// garbage collection only after two minutes, and would keep a part of the memory.
 const (
 	// Garbage is spread over the pages of the live objects. A low percentage therefore reduces the
 	// memory during a burst and also after it, because pages with live objects cannot be returned.
@@ -23,7 +23,7 @@ const (
 	// for garbage collection matters more than memory.
 	largeHeapGCPercent = 100
 	largeHeapSize      = 64 << 20    // bytes
-	heapCheckInterval  = time.Second // between two checks of the heap's size
+	heapCheckInterval  = time.Second // minimum time between two checks of the heap's size
 
 	idleGCPercent = 20 // low, because an idle podd rarely needs a garbage collection
 	idleAfter     = 3 * time.Second
@@ -61,30 +61,30 @@ func (t Trimmer) RecordActivity() {
 // Run trims memory until ctx is done.
 func (t Trimmer) Run(ctx context.Context) error {
 	debug.SetGCPercent(busyGCPercent)
-	percent, checked := busyGCPercent, time.Now()
-	set := func(p int) {
+	percent, lastCheck := busyGCPercent, time.Now()
+	setPercent := func(p int) {
 		if p != percent { // avoid unnecessary calls, because SetGCPercent stops all goroutines
 			percent = p
 			debug.SetGCPercent(p)
 		}
 	}
-	quiet := time.NewTimer(idleAfter)
-	defer quiet.Stop()
-	for freed := false; ; {
+	idleTimer := time.NewTimer(idleAfter)
+	defer idleTimer.Stop()
+	for isTrimmed := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-t.activity:
-			if freed || time.Since(checked) >= heapCheckInterval {
-				set(chooseGCPercent(liveHeap()))
-				checked = time.Now()
+			if isTrimmed || time.Since(lastCheck) >= heapCheckInterval {
+				setPercent(chooseGCPercent(liveHeap()))
+				lastCheck = time.Now()
 			}
-			freed = false
-			quiet.Reset(idleAfter)
-		case <-quiet.C:
-			set(idleGCPercent)
+			isTrimmed = false
+			idleTimer.Reset(idleAfter)
+		case <-idleTimer.C:
+			setPercent(idleGCPercent)
 			debug.FreeOSMemory()
-			freed = true
+			isTrimmed = true
 		}
 	}
 }

@@ -22,8 +22,8 @@ func SameFile(abs, path string) bool {
 	if err != nil {
 		return false
 	}
-	other, err := os.Stat(path)
-	return err == nil && os.SameFile(info, other)
+	pathInfo, err := os.Stat(path)
+	return err == nil && os.SameFile(info, pathInfo)
 }
 
 // Shorten returns path relative to dir if path is absolute and below dir. It returns a URL and

@@ -39,7 +39,7 @@ func LockDevicePlugins(ctx context.Context, root string, onWait func()) (release
 			return nil, fmt.Errorf("checking whether a podd serves the device plugins of %s: %w", root, err)
 		}
 		if pid != 0 {
-			return nil, fmt.Errorf("the pods request devices, but the device plugins of root directory %s are registered with the podd with PID %d; run the pods from a manifest of that podd, or stop it", root, pid)
+			return nil, fmt.Errorf("the pods request devices, but the device plugins of root directory %s are registered with the podd with PID %d; run the pods from a manifest of that podd, or stop that podd", root, pid)
 		}
 	}
 	dir := rootdir.DevicePluginsPath(root)
@@ -62,5 +62,5 @@ func checkNotServed(ctx context.Context, dir string) error {
 		return nil // there is no socket, or the program that created it has exited
 	}
 	conn.Close()
-	return fmt.Errorf("the pods request devices, but the device plugins are registered with another node agent, such as a kubelet, which serves %s; stop it, or use another --root-dir", socket)
+	return fmt.Errorf("the pods request devices, but the device plugins are registered with another node agent, such as a kubelet, which serves %s; stop that agent, or use another --root-dir", socket)
 }

@@ -48,7 +48,7 @@ func (d Dirs) CreateRun(suffix string) (dir string, err error) {
 }
 
 // RemoveRun removes the directory of a run without pods. It does not cross mount points, and returns
-// safepath.ErrMount for them.
+// safepath.ErrMount if the directory contains a mount point.
 func RemoveRun(ctx context.Context, dir string) error {
 	parent, err := safepath.Open(filepath.Dir(dir))
 	if err != nil {
@@ -63,8 +63,8 @@ func RemoveRun(ctx context.Context, dir string) error {
 
 // ListAll returns the directories of all runs, including the directories that ListDead returns.
 func (d Dirs) ListAll() []string {
-	all, _ := filepath.Glob(filepath.Join(d.runsDir(), "*")) // the only error is an invalid pattern
-	return all
+	dirs, _ := filepath.Glob(filepath.Join(d.runsDir(), "*")) // the only error is an invalid pattern
+	return dirs
 }
 
 // ListDead returns the directories of the runs without a process.
@@ -76,17 +76,17 @@ func (d Dirs) ListDead() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the run directories: %w", err)
 	}
-	var dead []string
+	var deadDirs []string
 	for _, e := range entries {
 		pid, start, ok := parseRun(e.Name())
 		if !ok || !e.IsDir() {
 			continue
 		}
 		if now, err := processStartTime(pid); err != nil || now != start {
-			dead = append(dead, filepath.Join(d.runsDir(), e.Name()))
+			deadDirs = append(deadDirs, filepath.Join(d.runsDir(), e.Name()))
 		}
 	}
-	return dead, nil
+	return deadDirs, nil
 }
 
 // parseRun parses the name of the directory of a run. The result start is the start time of the

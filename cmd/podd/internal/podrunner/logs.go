@@ -40,15 +40,15 @@ func incarnationLogs(key types.NamespacedName, inc *runtime.Incarnation, mayRota
 			newest[c.Name] = c
 		}
 	}
-	var all []rotate.Log
+	var rotatable []rotate.Log
 	for name, c := range newest {
 		l := rotate.Log{Dir: filepath.Join(logs.DirName(key, inc.UID), name), Attempt: c.Attempt}
 		if c.State == runtime.Running {
 			l.ID = c.ID
 		}
 		if filepath.IsLocal(l.Dir) && mayRotate(ContainerLog{key, name, c.Attempt}) {
-			all = append(all, l)
+			rotatable = append(rotatable, l)
 		}
 	}
-	return all
+	return rotatable
 }

@@ -77,7 +77,7 @@ func New(o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	addresses := host.NewAddressFollower(cfg, "", log)
+	addresses := host.NewAddressWatcher(cfg, "", log)
 	on, err := host.NewRenderNode(cfg, instance, addresses.Addresses())
 	if err != nil {
 		instance.Close()
@@ -139,8 +139,8 @@ func (r *Runner) Begin(ctx context.Context) {
 	})
 	limits := eviction.NewStorageLimiter(eviction.StorageOptions{
 		Disk: rootdir.PodDirs(r.dir), Node: r.node, Reports: r.reportCache.All, Router: r.router, Layers: r.client, Log: r.log,
-		ReportProblems: func(_ context.Context, all []manifest.Problem) {
-			for _, p := range all {
+		ReportProblems: func(_ context.Context, problems []manifest.Problem) {
+			for _, p := range problems {
 				r.log.Error("podd cannot enforce all storage limits of pods", "err", p.Message)
 			}
 		},
@@ -149,13 +149,13 @@ func (r *Runner) Begin(ctx context.Context) {
 	for _, run := range r.tasks {
 		group.Go(func() error { return run(ctx) })
 	}
-	first := sync.OnceFunc(func() { close(r.snapshotComplete) })
+	markComplete := sync.OnceFunc(func() { close(r.snapshotComplete) })
 	pass := wiring.NewSender(ctx, snapshots)
 	group.Go(func() error {
 		return wiring.IgnoreCanceled(r.observer.Run(ctx, func(s runtime.Snapshot) {
 			pass(s)
 			if s.IsComplete {
-				first()
+				markComplete()
 			}
 		}))
 	})

@@ -19,11 +19,11 @@ const sweepTimeout = 30 * time.Second
 // period, because their results are no longer used. If a removal fails, Sweep logs the error, and
 // the next call tries again.
 func Sweep(ctx context.Context, cfg *config.Config, runs Dirs, client *cri.Client, log *slog.Logger) {
-	dead, err := runs.ListDead()
+	deadRuns, err := runs.ListDead()
 	if err != nil {
 		log.Warn("failed to list the runs whose podd was killed; their pods remain until podd starts again", "err", err)
 	}
-	for _, dir := range dead {
+	for _, dir := range deadRuns {
 		if err := sweepRun(ctx, cfg, dir, client, log); err != nil && ctx.Err() == nil {
 			log.Warn("failed to remove the pods of a run whose podd was killed; the next start of podd tries again", "dir", dir, "err", err)
 		}

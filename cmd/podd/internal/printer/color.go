@@ -34,8 +34,8 @@ func ColorEventType(kind string) string {
 
 // isFailure reports whether a cell of the column STATUS describes a failure.
 func isFailure(status string) bool {
-	for _, part := range []string{"Err", "BackOff", "Failed", "OOMKilled", "Evicted", "Lost", "Invalid", "CannotRun", "ExitCode:", "Signal:", "NotReady", "RegistryUnavailable", "DeadlineExceeded"} {
-		if strings.Contains(status, part) {
+	for _, word := range []string{"Err", "BackOff", "Failed", "OOMKilled", "Evicted", "Lost", "Invalid", "CannotRun", "ExitCode:", "Signal:", "NotReady", "RegistryUnavailable", "DeadlineExceeded"} {
+		if strings.Contains(status, word) {
 			return true
 		}
 	}

@@ -43,11 +43,11 @@ func (t *Table) WidenColumns(lines [][]string) {
 func (t *Table) FormatLine(cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {
-		shown := cell
+		text := cell
 		if t.ColorCell != nil {
-			shown = t.ColorCell(i, cell)
+			text = t.ColorCell(i, cell)
 		}
-		b.WriteString(shown)
+		b.WriteString(text)
 		if i < len(cells)-1 {
 			b.WriteString(strings.Repeat(" ", t.width(i)-utf8.RuneCountInString(cell)))
 		}

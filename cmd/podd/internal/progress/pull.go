@@ -20,14 +20,14 @@ type Pull struct {
 // "" if there are no pulls. The line contains no percentages, because CRI does not report how
 // much of an image has been pulled.
 func FormatPulls(pulls []Pull, now time.Time) string {
-	first := map[string]time.Time{}
+	firstStart := map[string]time.Time{}
 	for _, p := range pulls {
-		if since, ok := first[p.Image]; !ok || p.Since.Before(since) {
-			first[p.Image] = p.Since
+		if since, ok := firstStart[p.Image]; !ok || p.Since.Before(since) {
+			firstStart[p.Image] = p.Since
 		}
 	}
 	var images []Pull
-	for image, since := range first {
+	for image, since := range firstStart {
 		images = append(images, Pull{Image: image, Since: since})
 	}
 	order.Slice(images, func(a, b Pull) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Image, b.Image)) })

@@ -18,23 +18,23 @@ import (
 // other options from cfg.
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	o.NodeName, o.NodeLabels, o.Strict = cfg.NodeName, host.NodeLabels(&cfg.Node), cfg.Strict
-	var all []source.Source
+	var sources []source.Source
 	o.CheckFrequency, o.ReadsAnyName = cfg.FileCheckFrequency, cfg.ActsAsKubelet
 	for _, path := range removeDuplicates(cfg.ManifestPaths) {
-		all = append(all, source.NewDir(path, o))
+		sources = append(sources, source.NewDir(path, o))
 	}
 	if cfg.APIManifestDir != "" {
-		all = append(all, NewAPIDir(&cfg.Sources, o))
+		sources = append(sources, NewAPIDir(&cfg.Sources, o))
 	}
 	o.CheckFrequency = cfg.HTTPCheckFrequency
 	for _, raw := range removeDuplicates(cfg.ManifestURLs) {
-		u, err := newURLSource(raw, &cfg.Sources, o, all)
+		u, err := newURLSource(raw, &cfg.Sources, o, sources)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, u)
+		sources = append(sources, u)
 	}
-	return all, nil
+	return sources, nil
 }
 
 // NewAPIDir returns the source of the directory to which podd's own Kubernetes API writes manifests.
@@ -53,7 +53,7 @@ func CheckAPIDir(cfg *config.Sources) error {
 		return nil // the directory does not exist yet
 	}
 	for _, path := range cfg.ManifestPaths {
-		if other, err := os.Stat(path); err == nil && os.SameFile(apiDir, other) {
+		if dirInfo, err := os.Stat(path); err == nil && os.SameFile(apiDir, dirInfo) {
 			return fmt.Errorf("--api-manifest-dir: %s is the same directory as %s of --pod-manifest-path; set a directory that only the API uses", cfg.APIManifestDir, path)
 		}
 	}
@@ -91,9 +91,9 @@ func newURLSource(raw string, cfg *config.Sources, o source.Options, earlier []s
 }
 
 // removeDuplicates returns the elements without duplicates, in the order of their first occurrence.
-func removeDuplicates(all []string) []string {
+func removeDuplicates(list []string) []string {
 	var out []string
-	for _, s := range all {
+	for _, s := range list {
 		if !slices.Contains(out, s) {
 			out = append(out, s)
 		}
@@ -102,18 +102,18 @@ func removeDuplicates(all []string) []string {
 }
 
 // Names returns the names of sources.
-func Names(all []source.Source) []string {
+func Names(sources []source.Source) []string {
 	var names []string
-	for _, s := range all {
+	for _, s := range sources {
 		names = append(names, s.Name())
 	}
 	return names
 }
 
 // KindsByName returns the kind of each source, by the name of the source.
-func KindsByName(all []source.Source) map[string]string {
+func KindsByName(sources []source.Source) map[string]string {
 	kinds := map[string]string{}
-	for _, s := range all {
+	for _, s := range sources {
 		kinds[s.Name()] = s.Kind()
 	}
 	return kinds

@@ -70,12 +70,12 @@ func (c *Command) run(conn *Conn) error {
 		out.start(conn, c.Stderr, s[v1.StreamTypeStderr])
 	}
 	if c.TTY {
-		done := make(chan struct{})
-		var resizing sync.WaitGroup
-		resizing.Go(func() { sendSizes(s[v1.StreamTypeResize], c.Sizes, done) })
-		defer resizing.Wait()
+		exited := make(chan struct{})
+		var resizer sync.WaitGroup
+		resizer.Go(func() { sendSizes(s[v1.StreamTypeResize], c.Sizes, exited) })
+		defer resizer.Wait()
 		defer conn.Close() // unblocks goroutines that write to the connection
-		defer close(done)
+		defer close(exited)
 	}
 	text, err := io.ReadAll(io.LimitReader(s[v1.StreamTypeError], maxMessageBytes))
 	if outputErr := out.wait(); outputErr != nil {
@@ -87,7 +87,7 @@ func (c *Command) run(conn *Conn) error {
 // openStreams opens all streams in the order that servers expect, because servers start to read only
 // when all streams are open.
 func (c *Command) openStreams(conn *Conn) (map[string]httpstream.Stream, error) {
-	all := map[string]httpstream.Stream{}
+	streams := map[string]httpstream.Stream{}
 	for _, s := range []struct {
 		kind     string
 		isNeeded bool
@@ -99,13 +99,13 @@ func (c *Command) openStreams(conn *Conn) (map[string]httpstream.Stream, error) 
 			continue
 		}
 		var err error
-		if all[s.kind], err = conn.openStream(s.kind); err != nil {
+		if streams[s.kind], err = conn.openStream(s.kind); err != nil {
 			return nil, err
 		}
 	}
 	// Ignore the error of Close if the command has already exited. Its output can still be read.
-	_ = all[v1.StreamTypeError].Close()
-	return all, nil
+	_ = streams[v1.StreamTypeError].Close()
+	return streams, nil
 }
 
 // copyInput copies the input of the client to a stream and then closes the stream.

@@ -62,7 +62,7 @@ func dial(ctx context.Context, conn net.Conn, target *url.URL, protocol string) 
 	ctx, cancel := context.WithTimeoutCause(ctx, upgradeTimeout, fmt.Errorf("no response within %s", upgradeTimeout))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	upgraded, err := upgrade(conn, target, protocol)
+	spdyConn, err := upgrade(conn, target, protocol)
 	if !stop() && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -70,7 +70,7 @@ func dial(ctx context.Context, conn net.Conn, target *url.URL, protocol string) 
 		conn.Close()
 		return nil, err
 	}
-	streams, err := spdy.NewClientConnection(upgraded)
+	streams, err := spdy.NewClientConnection(spdyConn)
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("opening an SPDY connection: %w", err)

@@ -33,15 +33,15 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 	}
 	defer c.spdy.RemoveStreams(data)
 
-	sent := make(chan struct{})
+	inputDone := make(chan struct{})
 	go func() {
-		defer close(sent)
+		defer close(inputDone)
 		io.Copy(data, client) // the error is ignored, because it means that the pod does not read any more
 		data.Close()
 	}()
-	received := make(chan struct{})
+	outputDone := make(chan struct{})
 	go func() {
-		defer close(received)
+		defer close(outputDone)
 		if _, err := io.Copy(client, data); err != nil {
 			data.Reset() // the client has disconnected
 		}
@@ -50,9 +50,9 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 	if len(text) > 0 {
 		data.Reset()
 	}
-	<-received
+	<-outputDone
 	client.Close()
-	<-sent
+	<-inputDone
 	if message := strings.TrimSpace(string(text)); message != "" {
 		return errors.New(message)
 	}

@@ -51,12 +51,12 @@ func (e *exporter) send(ctx context.Context, spans []*otlp.Span, dropped int64) 
 	}}}
 	var response collector.ExportTraceServiceResponse
 	err := e.conn.Invoke(ctx, exportMethod, request, &response, grpc.WaitForReady(true))
-	rejected := response.GetPartialSuccess()
+	partial := response.GetPartialSuccess()
 	switch {
 	case err != nil:
 		err = errors.New(status.Convert(err).Message())
-	case rejected.GetRejectedSpans() > 0:
-		err = fmt.Errorf("the collector rejected %d of %d spans: %.200s", rejected.GetRejectedSpans(), len(spans), rejected.GetErrorMessage())
+	case partial.GetRejectedSpans() > 0:
+		err = fmt.Errorf("the collector rejected %d of %d spans: %.200s", partial.GetRejectedSpans(), len(spans), partial.GetErrorMessage())
 	case dropped > 0:
 		err = fmt.Errorf("%d spans were dropped, because the collector is too slow", dropped)
 	}

@@ -148,8 +148,8 @@ func NewContainerCollector(cfg *config.Runtime, client *cri.Client, reports *evi
 const maxParallelStarts = 64
 
 // newGate returns the Gate for the maximum number of pods that start in parallel. If maximum is 0, the
-// Gate finds the best number. It begins above the number of CPUs, because a
-// start often waits for the programs of the runtime and for the disk.
+// Gate finds the best number itself. It begins above the number of CPUs, because a start often waits
+// for the programs of the runtime and for the disk.
 func newGate(maximum int) *effect.Gate {
 	if maximum > 0 {
 		return effect.NewGate(maximum)

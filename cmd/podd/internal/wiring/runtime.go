@@ -28,12 +28,12 @@ type Calls struct {
 func Dial(cfg *config.Runtime, log *slog.Logger, calls Calls) (*cri.Client, error) {
 	endpoint := cfg.RuntimeEndpoint
 	if endpoint == "" {
-		found, err := cri.Discover()
+		discovered, err := cri.Discover()
 		if err != nil {
 			log.Warn("finding a container runtime failed; waiting for a runtime at the default endpoint", "endpoint", defaultEndpoint, "err", err)
-			found = defaultEndpoint
+			discovered = defaultEndpoint
 		}
-		endpoint = found
+		endpoint = discovered
 	}
 	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, OnCall: calls.OnCall, Tracer: calls.Tracer})
 }

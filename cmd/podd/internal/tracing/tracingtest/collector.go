@@ -83,9 +83,9 @@ func (c *Collector) receive(r *collector.ExportTraceServiceRequest) *collector.E
 }
 
 // attributes returns the attributes as texts.
-func attributes(all []*common.KeyValue) map[string]string {
+func attributes(pairs []*common.KeyValue) map[string]string {
 	out := map[string]string{}
-	for _, a := range all {
+	for _, a := range pairs {
 		switch v := a.Value.Value.(type) {
 		case *common.AnyValue_StringValue:
 			out[a.Key] = v.StringValue
