@@ -73,9 +73,9 @@ func withoutNode(pod server.Key, node string) string {
 	return strings.TrimSuffix(pod.String(), "-"+node)
 }
 
-// formatProblems returns a line for each new problem. previous and current contain the previous and
-// the current problems. If the last problem is solved, formatProblems returns a line which states
-// that no problem is left.
+// formatProblems returns a line for each problem that is in current and not in previous. If current
+// is empty and previous is not, formatProblems returns a line which states that all problems are
+// solved.
 func formatProblems(previous, current []string) (lines []string) {
 	for _, text := range current {
 		if !slices.Contains(previous, text) {

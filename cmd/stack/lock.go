@@ -65,14 +65,14 @@ func (w workDir) lockHolder() (int, error) {
 
 // stopAndLock stops the command that holds the lock, if there is one, and acquires the lock.
 func (w workDir) stopAndLock(ctx context.Context) (*dirLock, error) {
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for signaled := false; ; {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for isSignaled := false; ; {
 		t, err := w.lock()
 		if !errors.Is(err, errLocked) {
 			return t, err
 		}
-		if !signaled {
+		if !isSignaled {
 			pid, err := w.lockHolder()
 			if err != nil {
 				return nil, fmt.Errorf("stopping the \"make run\" that uses this directory: %w", err)
@@ -85,12 +85,12 @@ func (w workDir) stopAndLock(ctx context.Context) (*dirLock, error) {
 			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 				return nil, fmt.Errorf("stopping process %d, the \"make run\" that uses this directory: %w", pid, err)
 			}
-			signaled = true
+			isSignaled = true
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }

@@ -103,11 +103,11 @@ func (w workDir) logPath() string     { return filepath.Join(w.dir, "podd.log") 
 
 // copyDemo copies the manifests of the demo, unless the manifest directory already exists and
 // may contain changes of the user.
-func (w workDir) copyDemo(from string) error {
+func (w workDir) copyDemo(demoDir string) error {
 	if _, err := os.Stat(w.manifestDir()); err == nil {
 		return nil
 	}
-	if err := os.CopyFS(w.manifestDir(), os.DirFS(from)); err != nil {
+	if err := os.CopyFS(w.manifestDir(), os.DirFS(demoDir)); err != nil {
 		return fmt.Errorf("copying the demo's manifests: %w", err)
 	}
 	return nil
@@ -169,15 +169,15 @@ func (w workDir) stopMessage() string {
 	return "podd has stopped; its pods keep running. \"make run\" adopts the pods, \"make stop\" removes everything"
 }
 
-// newExitError returns the error of a podd that exited although this program did not stop it. err is
+// newExitError returns the error for a podd that exited although this program did not stop it. err is
 // nil if the exit code was 0, and text is the content of podd's log at path.
 func newExitError(err error, path string, text []byte) error {
-	how := "exit status 0"
+	exitStatus := "exit status 0"
 	if err != nil {
-		how = err.Error()
+		exitStatus = err.Error()
 	}
 	return fmt.Errorf("podd exited (%s); its log %s ends with:\n%s\nits pods keep running. \"make run\" starts podd again and adopts the pods, \"make stop\" removes everything",
-		how, path, lastLines(text, 5))
+		exitStatus, path, lastLines(text, 5))
 }
 
 // lastLines returns the last n lines of a text.
@@ -188,8 +188,8 @@ func lastLines(text []byte, n int) string {
 
 // removePods starts podd to remove the pods of an earlier run, and prints each pod that has stopped.
 func (w workDir) removePods(ctx context.Context) error {
-	left, err := os.ReadDir(filepath.Join(w.dir, "root", "pods"))
-	if errors.Is(err, fs.ErrNotExist) || len(left) == 0 {
+	podDirs, err := os.ReadDir(filepath.Join(w.dir, "root", "pods"))
+	if errors.Is(err, fs.ErrNotExist) || len(podDirs) == 0 {
 		return nil
 	}
 	if err != nil {

@@ -101,13 +101,13 @@ func (h *vmRunner) cutPower() {
 }
 
 func (h *vmRunner) runSteps(ctx context.Context) error {
-	from := 0
+	firstStep := 0
 	if h.From != "" {
-		if from = slices.IndexFunc(steps, func(s step) bool { return s.name == h.From }); from < 0 {
+		if firstStep = slices.IndexFunc(steps, func(s step) bool { return s.name == h.From }); firstStep < 0 {
 			return fmt.Errorf("--from=%s: there is no step with this name", h.From)
 		}
 	}
-	for _, s := range steps[from:] {
+	for _, s := range steps[firstStep:] {
 		if !strings.Contains(s.name, h.Step) {
 			continue
 		}

@@ -107,11 +107,11 @@ func (p packer) copyRuntime(ctx context.Context, flavor tools.Flavor) error {
 }
 
 // copyDir copies a directory, unless it was already copied, and returns its path in the machine.
-func (p packer) copyDir(from string) (string, error) {
-	if in, ok := p.copiedDirs[from]; ok {
+func (p packer) copyDir(sourceDir string) (string, error) {
+	if in, ok := p.copiedDirs[sourceDir]; ok {
 		return in, nil
 	}
 	name := "programs-" + strconv.Itoa(len(p.copiedDirs))
-	p.copiedDirs[from] = filepath.Join(payloadMountPoint, name)
-	return p.copiedDirs[from], os.CopyFS(filepath.Join(p.dir, name), os.DirFS(from))
+	p.copiedDirs[sourceDir] = filepath.Join(payloadMountPoint, name)
+	return p.copiedDirs[sourceDir], os.CopyFS(filepath.Join(p.dir, name), os.DirFS(sourceDir))
 }

@@ -30,8 +30,8 @@ type bench struct {
 	podsCreated int // number of pods so far; names are never reused
 }
 
-// newBench starts the runtime, and prepares podd and the bare CRI calls (the floor). close removes
-// everything.
+// newBench starts the runtime, and prepares podd and the bare CRI calls (the floor). The caller must
+// call close, which stops and removes everything.
 func newBench(ctx context.Context, o options) (b *bench, err error) {
 	b = &bench{options: o, dir: o.Keep}
 	defer func() {
@@ -105,7 +105,7 @@ func (b *bench) close() error {
 		errs = append(errs, b.cluster.close())
 	}
 	if b.daemon != nil {
-		kubelet.Unmount(b.daemon.dir) // remove the mounts that podd may have left
+		kubelet.Unmount(b.daemon.dir) // podd has mounts if it was stopped before it removed its pods
 	}
 	if b.Keep == "" && b.dir != "" {
 		errs = append(errs, os.RemoveAll(b.dir))

@@ -42,8 +42,8 @@ func (b *bench) measureBurst(ctx context.Context, n int) error {
 			}
 			floors[concurrency] = append(floors[concurrency], f)
 		}
-		last := round == b.Rounds-1
-		p, err := b.timePoddBurst(ctx, n, round == 0, last && n == b.Sizes[len(b.Sizes)-1])
+		isLast := round == b.Rounds-1
+		p, err := b.timePoddBurst(ctx, n, round == 0, isLast && n == b.Sizes[len(b.Sizes)-1])
 		if err != nil {
 			return err
 		}
@@ -97,18 +97,18 @@ func fastestConcurrency(floors map[int][]burst, metric func(burst) float64) int 
 // the rounds with the fastest number of concurrent calls. format is the name of the row with a %d
 // for n.
 func (b *bench) addBurstRow(n int, format string, metric func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
-	// Omit each number of concurrent calls that was not measured in every round, because its values
-	// cannot be compared.
-	whole := map[int][]burst{}
+	// Omit each number of concurrent calls that was not measured in every round, because medians of
+	// different numbers of rounds cannot be compared.
+	complete := map[int][]burst{}
 	for concurrency, bursts := range floors {
 		if len(bursts) == b.Rounds {
-			whole[concurrency] = bursts
+			complete[concurrency] = bursts
 		}
 	}
-	concurrency := fastestConcurrency(whole, metric)
+	concurrency := fastestConcurrency(complete, metric)
 	b.table.add(row{
 		name: fmt.Sprintf(format+" (bare: %d concurrent calls)", n, concurrency), unit: seconds,
-		bare: valuesOf(whole[concurrency], metric), podd: valuesOf(podds, metric), goal: goal{factor: factor},
+		bare: valuesOf(complete[concurrency], metric), podd: valuesOf(podds, metric), goal: goal{factor: factor},
 	})
 }
 
@@ -117,14 +117,14 @@ func (b *bench) addBurstRow(n int, format string, metric func(burst) float64, fl
 func (b *bench) timeBareBurst(ctx context.Context, n, concurrency int, printCalls bool) (burst, error) {
 	var f burst
 	pods := b.newPods(n)
-	bares, err := b.bareRunner.render(pods)
+	barePods, err := b.bareRunner.render(pods)
 	if err != nil {
 		return f, err
 	}
 	count := b.startCallCount(ctx, n, printCalls)
 	work := measureCPU(b.stack.Daemon.PID)
 	begin := time.Now()
-	if err := b.bareRunner.start(ctx, bares, concurrency); err != nil {
+	if err := b.bareRunner.start(ctx, barePods, concurrency); err != nil {
 		return f, err
 	}
 	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
@@ -140,14 +140,14 @@ func (b *bench) timeBareBurst(ctx context.Context, n, concurrency int, printCall
 	}
 	work = measureCPU(b.stack.Daemon.PID)
 	begin = time.Now()
-	if err := b.bareRunner.stop(ctx, bares, concurrency); err != nil {
+	if err := b.bareRunner.stop(ctx, barePods, concurrency); err != nil {
 		return f, err
 	}
 	if at, err = b.tasks.waitEmpty(ctx); err != nil {
 		return f, err
 	}
 	f.taskRemovalSeconds = at.Sub(begin).Seconds()
-	if err := b.bareRunner.remove(ctx, bares, concurrency); err != nil {
+	if err := b.bareRunner.remove(ctx, barePods, concurrency); err != nil {
 		return f, err
 	}
 	f.removalSeconds, f.containerdRemovalCPU = time.Since(begin).Seconds(), work()
@@ -164,12 +164,12 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	}
 	pods := b.newPods(n)
 	count := b.startCallCount(ctx, n, printCalls)
-	work, own := measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
-	began, at, err := b.startPods(ctx, pods)
+	work, poddCPU := measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
+	startTime, at, err := b.startPods(ctx, pods)
 	if err != nil {
 		return p, err
 	}
-	p.startSeconds, p.containerdStartCPU, p.poddStartCPU = at.Sub(began).Seconds(), work(), own()
+	p.startSeconds, p.containerdStartCPU, p.poddStartCPU = at.Sub(startTime).Seconds(), work(), poddCPU()
 	if err := count(fmt.Sprintf("podd, start of %d pods", n)); err != nil {
 		return p, err
 	}
@@ -181,12 +181,12 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 		return p, err
 	}
 	count = b.startCallCount(ctx, n, printCalls)
-	work, own = measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
+	work, poddCPU = measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
 	taskTime, totalTime, err := b.timeRemoval(ctx, pods)
 	if err != nil {
 		return p, err
 	}
-	p.taskRemovalSeconds, p.removalSeconds, p.containerdRemovalCPU, p.poddRemovalCPU = taskTime.Seconds(), totalTime.Seconds(), work(), own()
+	p.taskRemovalSeconds, p.removalSeconds, p.containerdRemovalCPU, p.poddRemovalCPU = taskTime.Seconds(), totalTime.Seconds(), work(), poddCPU()
 	if err := count(fmt.Sprintf("podd, removal of %d pods", n)); err != nil {
 		return p, err
 	}
@@ -198,21 +198,21 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 }
 
 // startCallCount starts to count CRI calls. The returned function adds a line to the table with the
-// number of calls that were made in between. If printCalls is false, both functions do nothing.
+// number of calls since startCallCount was called. If printCalls is false, both functions do nothing.
 func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(operation string) error {
 	if !printCalls {
 		return func(string) error { return nil }
 	}
-	before, err := b.calls.readCounts(ctx)
+	startCounts, err := b.calls.readCounts(ctx)
 	return func(operation string) error {
 		if err != nil {
 			return err
 		}
-		after, err := b.calls.readCounts(ctx)
+		endCounts, err := b.calls.readCounts(ctx)
 		if err != nil {
 			return err
 		}
-		b.table.addCallCounts(operation, subtractCounts(after, before), pods)
+		b.table.addCallCounts(operation, subtractCounts(endCounts, startCounts), pods)
 		return nil
 	}
 }

@@ -37,24 +37,24 @@ func (c *callCounter) readCounts(ctx context.Context) (map[string]float64, error
 		return nil, fmt.Errorf("reading containerd's metrics: %w", err)
 	}
 	defer reply.Body.Close()
-	made := map[string]float64{}
+	counts := map[string]float64{}
 	lines := bufio.NewScanner(reply.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if labels, n, ok := parseCounter(lines.Text()); ok {
-			made[labelValue(labels, "grpc_method")] += n
+			counts[labelValue(labels, "grpc_method")] += n
 		}
 	}
-	return made, lines.Err()
+	return counts, lines.Err()
 }
 
 // parseCounter parses a line of the counter of completed CRI calls. ok is false for other lines.
 func parseCounter(line string) (labels string, n float64, ok bool) {
-	rest, ok := strings.CutPrefix(line, "grpc_server_handled_total{")
-	if !ok || !strings.Contains(rest, `grpc_service="runtime.v1.`) {
+	counter, ok := strings.CutPrefix(line, "grpc_server_handled_total{")
+	if !ok || !strings.Contains(counter, `grpc_service="runtime.v1.`) {
 		return "", 0, false
 	}
-	labels, number, ok := strings.Cut(rest, "} ")
+	labels, number, ok := strings.Cut(counter, "} ")
 	if !ok {
 		return "", 0, false
 	}
@@ -63,8 +63,8 @@ func parseCounter(line string) (labels string, n float64, ok bool) {
 }
 
 func labelValue(labels, name string) string {
-	_, rest, _ := strings.Cut(labels, name+`="`)
-	value, _, _ := strings.Cut(rest, `"`)
+	_, afterName, _ := strings.Cut(labels, name+`="`)
+	value, _, _ := strings.Cut(afterName, `"`)
 	return value
 }
 

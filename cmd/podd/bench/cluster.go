@@ -10,7 +10,7 @@ import (
 // clusterPodCount is the number of pods on each node of a cluster.
 const clusterPodCount = 100
 
-// measureCluster measures the cost of being a node of a cluster, compared with pods from files.
+// measureCluster compares podd as a node of a cluster with a podd that runs the same pods from files.
 func (b *bench) measureCluster(ctx context.Context) error {
 	for _, n := range []int{1, clusterPodCount} {
 		filePodsUsage, err := b.measureFilePods(ctx, n)
@@ -64,11 +64,11 @@ func (b *bench) measureBinding(ctx context.Context) error {
 			return err
 		}
 		pods := b.newPods(1)
-		began, at, err := c.startPods(ctx, nodeName, pods)
+		bindTime, at, err := c.startPods(ctx, nodeName, pods)
 		if err != nil {
 			return err
 		}
-		r.podd = append(r.podd, at.Sub(began).Seconds())
+		r.podd = append(r.podd, at.Sub(bindTime).Seconds())
 		if err := c.removePods(ctx, pods); err != nil {
 			return err
 		}
@@ -90,8 +90,8 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, filePodsUsage idl
 	if err := c.startPodd(ctx); err != nil {
 		return err
 	}
-	own := b.newPods(n)
-	if _, _, err := c.startPods(ctx, nodeName, own); err != nil {
+	pods := b.newPods(n)
+	if _, _, err := c.startPods(ctx, nodeName, pods); err != nil {
 		return err
 	}
 	i, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
@@ -105,7 +105,7 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, filePodsUsage idl
 	if err := b.compareWithKubelet(ctx, c, n); err != nil {
 		return err
 	}
-	if err := c.removePods(ctx, own); err != nil {
+	if err := c.removePods(ctx, pods); err != nil {
 		return err
 	}
 	return b.leaveCluster()
@@ -119,8 +119,8 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 		return err
 	}
 	defer func() {
-		if ended := k.close(); err == nil {
-			err = ended
+		if closeErr := k.close(); err == nil {
+			err = closeErr
 		}
 	}()
 	if _, _, err := c.startPods(ctx, k.name, b.newPods(n)); err != nil {
@@ -134,18 +134,18 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 			return err
 		}
 	}
-	theirs, err := b.measureIdle(ctx, k.cmd.Process.Pid)
+	kubeletUsage, err := b.measureIdle(ctx, k.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
-	own, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
+	poddUsage, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
 	for _, r := range []struct {
 		name         string
 		theirs, podd float64
-	}{{"RssAnon", theirs.anonymous, own.anonymous}, {"RSS", theirs.resident, own.resident}, {"peak RSS", theirs.peak, own.peak}} {
+	}{{"RssAnon", kubeletUsage.anonymous, poddUsage.anonymous}, {"RSS", kubeletUsage.resident, poddUsage.resident}, {"peak RSS", kubeletUsage.peak, poddUsage.peak}} {
 		b.table.add(row{name: r.name + ", " + podCount(n) + " from a cluster (bare: kubelet)", unit: megabytes, bare: samples{r.theirs}, podd: samples{r.podd}})
 	}
 	return nil
@@ -153,7 +153,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 
 // measureTraffic counts the requests of podd and of the kubelet k, each with many pods.
 func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
-	began, used, ours := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
+	began, kubeletCPU, poddCPU := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
 	printProgress("traffic", "counting requests to the API server for "+b.Traffic.String())
 	if err := sleep(ctx, b.Traffic); err != nil {
 		return err
@@ -182,6 +182,6 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) 
 	}
 	b.table.add(r)
 	share := 100 / (60 * minutes)
-	b.table.add(row{name: "CPU while these requests were counted (bare: kubelet)", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
+	b.table.add(row{name: "CPU while these requests were counted (bare: kubelet)", unit: percent, bare: samples{kubeletCPU() * share}, podd: samples{poddCPU() * share}})
 	return nil
 }

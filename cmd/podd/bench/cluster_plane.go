@@ -36,15 +36,15 @@ type cluster struct {
 func (b *bench) joinCluster(ctx context.Context) (*cluster, error) {
 	if b.cluster == nil {
 		printProgress("cluster", "starting etcd and kube-apiserver")
-		made, err := tools.EnsureControlPlane(ctx, slog.Default())
+		programs, err := tools.EnsureControlPlane(ctx, slog.Default())
 		if err != nil {
 			return nil, err
 		}
-		plane, err := controlplane.Start(ctx, made, filepath.Join(b.dir, "plane"), nodeName, kubeletName)
+		plane, err := controlplane.Start(ctx, programs, filepath.Join(b.dir, "plane"), nodeName, kubeletName)
 		if err != nil {
 			return nil, err
 		}
-		b.cluster = &cluster{b, plane, made}
+		b.cluster = &cluster{b, plane, programs}
 		if err := b.cluster.createRootCA(); err != nil {
 			return nil, err
 		}
@@ -140,12 +140,12 @@ func startKubeletNode(ctx context.Context, dir string, c *cluster) (k *kubeletNo
 	defer log.Close() // the kubelet has its own copy of the file descriptor
 	cmd := exec.Command(filepath.Join(c.programs.Programs, "kubelet"), flags...)
 	cmd.Stdout, cmd.Stderr = log, log
-	began, ended, err := launch(cmd)
+	startTime, exited, err := launch(cmd)
 	if err != nil {
 		return k, fmt.Errorf("starting the kubelet: %w", err)
 	}
-	k.cmd, k.exited = cmd, ended
-	return k, c.waitForLeaseRenewal(ctx, k.name, began)
+	k.cmd, k.exited = cmd, exited
+	return k, c.waitForLeaseRenewal(ctx, k.name, startTime)
 }
 
 // close stops the kubelet and removes its pods and files.

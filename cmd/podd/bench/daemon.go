@@ -69,11 +69,11 @@ func (d *daemon) launch() (time.Time, error) {
 	defer log.Close() // podd has its own copy of the file descriptor
 	cmd := exec.Command(d.b.Podd, d.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
-	at, ended, err := launch(cmd)
+	at, exited, err := launch(cmd)
 	if err != nil {
 		return at, fmt.Errorf("starting podd: %w", err)
 	}
-	d.cmd, d.exited = cmd, ended
+	d.cmd, d.exited = cmd, exited
 	return at, nil
 }
 
@@ -81,20 +81,20 @@ func (d *daemon) launch() (time.Time, error) {
 // the start and a channel that is closed when the program has exited.
 func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
+	startTime, startErr, exited := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
 	go func() {
 		// Lock the thread until the program has exited, because the kernel sends Pdeathsig
 		// when the thread that started the program exits.
 		goruntime.LockOSThread()
-		defer close(ended)
-		began <- time.Now()
+		defer close(exited)
+		startTime <- time.Now()
 		err := cmd.Start()
-		started <- err
+		startErr <- err
 		if err == nil {
 			_ = cmd.Wait() // the error is ignored, because the caller reads the exit status from cmd.ProcessState
 		}
 	}()
-	return <-began, ended, <-started
+	return <-startTime, exited, <-startErr
 }
 
 // settleTime is the delay between the start of podd and a measurement. During this time podd
@@ -106,11 +106,11 @@ func (d *daemon) startAndSettle(ctx context.Context) error {
 	if _, err := d.launch(); err != nil {
 		return err
 	}
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
 	for !d.isReady(ctx) {
 		select {
-		case <-again.C:
+		case <-ticker.C:
 		case <-d.exited:
 			return fmt.Errorf("starting podd: podd exited: %s; see podd.log in %s", d.cmd.ProcessState, d.dir)
 		case <-ctx.Done():

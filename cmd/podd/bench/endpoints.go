@@ -36,7 +36,7 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 		return err
 	}
 	// The restart frees the memory that podd has used to start the pods.
-	without, err := b.restartAndMeasureMemory(ctx)
+	memoryWithoutEndpoints, err := b.restartAndMeasureMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,11 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	with, err := b.restartAndMeasureMemory(ctx)
+	memoryWithEndpoints, err := b.restartAndMeasureMemory(ctx)
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS, 100 pods (bare: without endpoints; podd: with endpoints)", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, offset: 4e6}})
+	b.table.add(row{name: "RSS, 100 pods (bare: without endpoints; podd: with endpoints)", unit: megabytes, bare: samples{memoryWithoutEndpoints}, podd: samples{memoryWithEndpoints}, goal: goal{factor: 1, offset: 4e6}})
 	if err := e.requestCredential(ctx); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: e.tls}}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource"} {
-		used := measureCPU(b.daemon.cmd.Process.Pid)
+		cpuSeconds := measureCPU(b.daemon.cmd.Process.Pid)
 		began := time.Now()
 		ticker := time.NewTicker(time.Second / scrapeRate)
 		size := int64(0)
@@ -159,21 +159,21 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 		}
 		ticker.Stop()
 		name := fmt.Sprintf("%s, %d requests/s, responses of %d kB: CPU of podd", path, scrapeRate, size/1000)
-		b.table.add(row{name: name, unit: percent, podd: samples{100 * used() / time.Since(began).Seconds()}})
+		b.table.add(row{name: name, unit: percent, podd: samples{100 * cpuSeconds() / time.Since(began).Seconds()}})
 	}
-	after, err := b.measureIdleMemory(ctx)
+	idleMemory, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS after the requests for metrics", unit: megabytes, podd: samples{after}})
+	b.table.add(row{name: "RSS after the requests for metrics", unit: megabytes, podd: samples{idleMemory}})
 	return nil
 }
 
 // countInotifyInstances returns the number of inotify instances of a process.
 func countInotifyInstances(pid int) (n int, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	all, err := os.ReadDir(dir)
-	for _, fd := range all {
+	entries, err := os.ReadDir(dir)
+	for _, fd := range entries {
 		if to, _ := os.Readlink(dir + "/" + fd.Name()); strings.Contains(to, "inotify") {
 			n++
 		}

@@ -15,7 +15,7 @@ import (
 // measureClients measures the cost of many clients that follow logs and watch pods.
 func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 	pid := b.daemon.cmd.Process.Pid
-	before, err := b.measureIdleMemory(ctx)
+	memoryBefore, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -24,18 +24,18 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 		return err
 	}
 	var conns []net.Conn
-	var reading sync.WaitGroup
+	var readers sync.WaitGroup
 	defer func() {
 		for _, c := range conns {
 			c.Close()
 		}
-		reading.Wait()
+		readers.Wait()
 	}()
 	connect := func(path string) error {
-		c, rest, err := e.openStream(ctx, path)
+		c, response, err := e.openStream(ctx, path)
 		if err == nil {
 			conns = append(conns, c)
-			reading.Go(func() { io.Copy(io.Discard, rest) })
+			readers.Go(func() { io.Copy(io.Discard, response) })
 		}
 		return err
 	}
@@ -52,18 +52,18 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 			return err
 		}
 	}
-	used := measureCPU(pid)
-	with, err := b.measureIdleMemory(ctx)
+	cpuSeconds := measureCPU(pid)
+	memoryWithClients, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	share := 100 * used() / idleTime.Seconds()
+	share := 100 * cpuSeconds() / idleTime.Seconds()
 	now, err := countInotifyInstances(pid)
 	if err != nil {
 		return err
 	}
 	name := fmt.Sprintf("%d clients that follow logs, %d that watch pods: ", followerCount, watcherCount)
-	b.table.add(row{name: name + "RSS (bare: without these clients)", unit: megabytes, bare: samples{before}, podd: samples{with}, goal: goal{factor: 1, offset: 60e6}})
+	b.table.add(row{name: name + "RSS (bare: without these clients)", unit: megabytes, bare: samples{memoryBefore}, podd: samples{memoryWithClients}, goal: goal{factor: 1, offset: 60e6}})
 	b.table.add(row{name: name + "inotify instances (bare: without these clients)", unit: countUnit, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, offset: 1}})
 	b.table.add(row{name: name + "idle CPU", unit: percent, podd: samples{share}})
 	return nil

@@ -18,7 +18,7 @@ const senderCount = 48
 // measureOverload sends more requests than podd can handle, while a pod is started and stopped
 // repeatedly.
 func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
-	before, err := b.measureIdleMemory(ctx)
+	memoryBefore, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 	} {
 		to.transport.MaxIdleConnsPerHost = senderCount
 		var r results
-		used := measureCPU(b.daemon.cmd.Process.Pid)
+		cpuSeconds := measureCPU(b.daemon.cmd.Process.Pid)
 		err := b.withPodChanges(ctx, func() error {
 			r = sendAtRate(ctx, &http.Client{Transport: to.transport}, to.url, b.Load)
 			return r.err
@@ -41,20 +41,20 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 		if err != nil {
 			return fmt.Errorf("sending requests to %s: %w", to.url, err)
 		}
-		each := used() / float64(max(r.sent, 1))
+		secondsPerRequest := cpuSeconds() / float64(max(r.sent, 1))
 		name := fmt.Sprintf("/pods on %s, %d requests/s offered", to.name, offeredRate)
 		b.table.add(row{name: name + ": sent", unit: perSecond, podd: samples{r.rate(r.sent)}})
 		b.table.add(row{name: name + ": responses with status 200", unit: perSecond, podd: samples{r.rate(len(r.durations))}})
 		b.table.add(row{name: name + ": responses with status 429", unit: perSecond, podd: samples{r.rate(r.tooManyRequests)}})
-		b.table.add(row{name: name + ": CPU time of podd per request", unit: milliseconds, podd: samples{each}})
+		b.table.add(row{name: name + ": CPU time of podd per request", unit: milliseconds, podd: samples{secondsPerRequest}})
 		b.table.add(row{name: name + ": p50 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.5)}})
 		b.table.add(row{name: name + ": p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{offset: 0.1}})
 	}
-	after, err := b.measureIdleMemory(ctx)
+	memoryAfter, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS (bare: before the load; podd: after it)", unit: megabytes, bare: samples{before}, podd: samples{after}, goal: goal{factor: 1, offset: 8e6}})
+	b.table.add(row{name: "RSS (bare: before the load; podd: after it)", unit: megabytes, bare: samples{memoryBefore}, podd: samples{memoryAfter}, goal: goal{factor: 1, offset: 8e6}})
 	return nil
 }
 
@@ -66,30 +66,30 @@ var (
 // withPodChanges calls f while a pod is started and stopped repeatedly.
 func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		for ctx.Err() == nil {
 			pods := b.newPods(1)
 			// Do not cancel the start of a pod, because after an error its manifest would not be
 			// removed.
-			whole := context.WithoutCancel(ctx)
-			if _, _, err := b.startPods(whole, pods); err != nil {
-				ended <- err
+			uncancelled := context.WithoutCancel(ctx)
+			if _, _, err := b.startPods(uncancelled, pods); err != nil {
+				result <- err
 				return
 			}
 			if err := b.daemon.removeManifests(pods); err != nil {
-				ended <- err
+				result <- err
 				return
 			}
 			// The runtime uses most of the CPU time of a start. Without the pause, the runtime
 			// would always be busy.
 			sleep(ctx, burstRoundPause)
 		}
-		ended <- nil
+		result <- nil
 	}()
 	err := f()
 	cancel()
-	return errors.Join(err, <-ended)
+	return errors.Join(err, <-result)
 }
 
 // results contains the results of the requests of one sender, or of all senders.
@@ -109,43 +109,43 @@ func (r *results) quantile(q float64) float64 {
 	return r.durations[int(q*float64(len(r.durations)-1))].Seconds()
 }
 
-// sendAtRate sends requests at offeredRate, and stops after the given duration. It does not wait
-// for responses before it sends the next request. It drops a request if no sender is free.
+// sendAtRate sends requests at offeredRate, and stops after the given duration. It does not wait for
+// the response to a request before it sends the next request. It drops a request if no sender is free.
 func sendAtRate(ctx context.Context, client *http.Client, url string, duration time.Duration) results {
-	due := make(chan struct{}, offeredRate/20)
+	tokens := make(chan struct{}, offeredRate/20)
 	parts := make([]results, senderCount)
-	var sending sync.WaitGroup
+	var senders sync.WaitGroup
 	for i := range parts {
-		sending.Go(func() {
-			for range due {
+		senders.Go(func() {
+			for range tokens {
 				parts[i].send(ctx, client, url)
 			}
 		})
 	}
 	const tick = 5 * time.Millisecond
-	began, queued := time.Now(), 0
+	began, queuedCount := time.Now(), 0
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for time.Since(began) < duration && ctx.Err() == nil {
 		<-ticker.C
-		for want := int(time.Since(began).Seconds() * offeredRate); queued < want; queued++ {
+		for want := int(time.Since(began).Seconds() * offeredRate); queuedCount < want; queuedCount++ {
 			select {
-			case due <- struct{}{}:
+			case tokens <- struct{}{}:
 			default:
 			}
 		}
 	}
-	close(due)
-	all := results{period: time.Since(began)}
-	sending.Wait()
+	close(tokens)
+	total := results{period: time.Since(began)}
+	senders.Wait()
 	for _, p := range parts {
-		all.sent, all.tooManyRequests, all.durations = all.sent+p.sent, all.tooManyRequests+p.tooManyRequests, append(all.durations, p.durations...)
-		if all.err == nil {
-			all.err = p.err
+		total.sent, total.tooManyRequests, total.durations = total.sent+p.sent, total.tooManyRequests+p.tooManyRequests, append(total.durations, p.durations...)
+		if total.err == nil {
+			total.err = p.err
 		}
 	}
-	slices.Sort(all.durations)
-	return all
+	slices.Sort(total.durations)
+	return total
 }
 
 func (r *results) send(ctx context.Context, client *http.Client, url string) {

@@ -41,17 +41,16 @@ func newBareRunner(ctx context.Context, b *bench) (*bareRunner, error) {
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
-	image, present, err := client.ImageStatus(ctx, stack.BusyboxImage)
+	image, exists, err := client.ImageStatus(ctx, stack.BusyboxImage)
 	if err != nil {
 		return nil, fmt.Errorf("querying the status of image %s: %w", stack.BusyboxImage, err)
 	}
-	if !present {
+	if !exists {
 		return nil, fmt.Errorf("querying the status of image %s: the containerd of this bench has no such image", stack.BusyboxImage)
 	}
 	return &bareRunner{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
-		// The volumes may contain any directory, because its content does not affect the cost of a
-		// mount.
+		// Any directory can be a volume, because its content does not affect the cost of a mount.
 		volumes: map[string]string{"bench": filepath.Dir(b.starts.path), "config": b.dir, "secret": b.dir},
 		node: render.Node{
 			Name: "floor", HostIPs: []string{"127.0.0.1"}, InstanceID: "floor",
@@ -72,19 +71,19 @@ type barePod struct {
 
 // render decodes the manifests of pods and creates their sandbox configs. It makes no CRI calls.
 func (f *bareRunner) render(pods []pod) ([]*barePod, error) {
-	all := make([]*barePod, len(pods))
+	barePods := make([]*barePod, len(pods))
 	for i, p := range pods {
-		decoded, err := p.decode(f.node.Name)
+		desired, err := p.decode(f.node.Name)
 		if err != nil {
 			return nil, err
 		}
-		config, err := render.Sandbox(render.SandboxInput{Pod: decoded, Node: f.node})
+		config, err := render.Sandbox(render.SandboxInput{Pod: desired, Node: f.node})
 		if err != nil {
 			return nil, err
 		}
-		all[i] = &barePod{pod: decoded, config: config}
+		barePods[i] = &barePod{pod: desired, config: config}
 	}
-	return all, nil
+	return barePods, nil
 }
 
 // start starts pods, concurrency pods at a time.
@@ -137,12 +136,12 @@ func forEachPod(ctx context.Context, pods []*barePod, concurrency int, do func(c
 
 // containerID returns the ID of a pod's running container.
 func (f *bareRunner) containerID(ctx context.Context, pod string) (string, error) {
-	found, err := f.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{
+	response, err := f.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{
 		LabelSelector: map[string]string{runtime.LabelPodName: pod},
 		State:         &api.ContainerStateValue{State: api.ContainerState_CONTAINER_RUNNING},
 	}})
-	if err != nil || len(found.GetContainers()) != 1 {
-		return "", fmt.Errorf("looking up the container of pod %s: got %d running containers, want 1: %w", pod, len(found.GetContainers()), err)
+	if err != nil || len(response.GetContainers()) != 1 {
+		return "", fmt.Errorf("looking up the container of pod %s: got %d running containers, want 1: %w", pod, len(response.GetContainers()), err)
 	}
-	return found.GetContainers()[0].GetId(), nil
+	return response.GetContainers()[0].GetId(), nil
 }

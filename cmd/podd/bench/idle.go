@@ -66,13 +66,13 @@ type idleUsage struct {
 // representative, because garbage collections change the size of the heap.
 const sampleInterval = time.Second
 
-// measureIdle measures an idle process. Memory is the median, except that the peak is the maximum
-// since the start of the process.
+// measureIdle measures an idle process. The values of memory are medians, except the peak, which is
+// the maximum since the start of the process.
 func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err error) {
 	if err := sleep(ctx, idleTime); err != nil {
 		return i, err
 	}
-	before, err := cpuTime(pid)
+	startTime, err := cpuTime(pid)
 	if err != nil {
 		return i, err
 	}
@@ -88,11 +88,11 @@ func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err erro
 		}
 		resident, anonymous, i.peak = append(resident, m.resident), append(anonymous, m.anonymous), m.peak
 	}
-	after, err := cpuTime(pid)
+	endTime, err := cpuTime(pid)
 	if err != nil {
 		return i, err
 	}
-	i.cpuPercent = 100 * float64(after-before) / float64(time.Since(begin))
+	i.cpuPercent = 100 * float64(endTime-startTime) / float64(time.Since(begin))
 	i.resident, i.anonymous = resident.median(), anonymous.median()
 	return i, nil
 }

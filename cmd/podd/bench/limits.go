@@ -52,8 +52,8 @@ func (b *bench) measureLimitsWith(ctx context.Context, n int) error {
 // fastestLimit returns the fixed limit with the lowest median. times contains the seconds of all
 // rounds by limit.
 func fastestLimit(times map[int]samples) int {
-	fixed := slices.DeleteFunc(slices.Sorted(maps.Keys(times)), func(limit int) bool { return limit == adaptive })
-	return slices.MinFunc(fixed, func(x, y int) int {
+	fixedLimits := slices.DeleteFunc(slices.Sorted(maps.Keys(times)), func(limit int) bool { return limit == adaptive })
+	return slices.MinFunc(fixedLimits, func(x, y int) int {
 		if times[x].median() < times[y].median() {
 			return -1
 		}

@@ -80,8 +80,8 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() {
-		if closed := b.close(); err == nil {
-			err = closed
+		if closeErr := b.close(); err == nil {
+			err = closeErr
 		}
 	}()
 	for _, part := range []struct {

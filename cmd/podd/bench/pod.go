@@ -39,14 +39,14 @@ type pod struct {
 
 // newPods returns n pods with new names.
 func (b *bench) newPods(n int) []pod {
-	all := make([]pod, n)
-	for i := range all {
+	pods := make([]pod, n)
+	for i := range pods {
 		b.podsCreated++
 		name := fmt.Sprintf("p%d", b.podsCreated)
 		dir, fifo := filepath.Split(b.starts.path)
-		all[i] = pod{name, fmt.Sprintf(manifestTemplate, name, fifo, filepath.Clean(dir))}
+		pods[i] = pod{name, fmt.Sprintf(manifestTemplate, name, fifo, filepath.Clean(dir))}
 	}
-	return all
+	return pods
 }
 
 // decode decodes the manifest for a node, as podd does.
@@ -59,9 +59,9 @@ func (p pod) decode(node string) (*manifest.Pod, error) {
 }
 
 func podNames(pods []pod) []string {
-	all := make([]string, len(pods))
+	names := make([]string, len(pods))
 	for i := range pods {
-		all[i] = pods[i].name
+		names[i] = pods[i].name
 	}
-	return all
+	return names
 }

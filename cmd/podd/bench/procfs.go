@@ -26,11 +26,11 @@ func readMemory(pid int) (memory, error) {
 	var m memory
 	for line := range strings.Lines(string(text)) {
 		for name, to := range map[string]*float64{"VmRSS:": &m.resident, "RssAnon:": &m.anonymous, "VmHWM:": &m.peak} {
-			rest, ok := strings.CutPrefix(line, name)
+			value, ok := strings.CutPrefix(line, name)
 			if !ok {
 				continue
 			}
-			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			kib, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
 			if err != nil {
 				return m, fmt.Errorf("reading the memory of process %d: %w", pid, err)
 			}
@@ -51,15 +51,15 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// measureCPU returns a function that returns the processor time of a process since the call of
-// measureCPU, in seconds. The function returns 0 if the process has exited.
+// measureCPU returns a function that returns, in seconds, the processor time that a process has used
+// since measureCPU was called. The function returns 0 if the process has exited.
 func measureCPU(pid int) func() float64 {
-	before, _ := cpuTime(pid)
+	startTime, _ := cpuTime(pid)
 	return func() float64 {
-		after, err := cpuTime(pid)
+		endTime, err := cpuTime(pid)
 		if err != nil {
 			return 0
 		}
-		return (after - before).Seconds()
+		return (endTime - startTime).Seconds()
 	}
 }

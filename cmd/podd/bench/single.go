@@ -34,27 +34,27 @@ func (b *bench) measureOnePod(ctx context.Context) error {
 // first call until the process runs.
 func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 	pods := b.newPods(1)
-	bares, err := b.bareRunner.render(pods)
+	barePods, err := b.bareRunner.render(pods)
 	if err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	if err := b.bareRunner.start(ctx, bares, 1); err != nil {
+	if err := b.bareRunner.start(ctx, barePods, 1); err != nil {
 		return 0, err
 	}
 	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), b.removeBarePods(ctx, bares, 1)
+	return at.Sub(begin), b.removeBarePods(ctx, barePods, 1)
 }
 
 // removeBarePods removes pods that the bareRunner has started.
-func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, concurrency int) error {
-	if err := b.bareRunner.stop(ctx, bares, concurrency); err != nil {
+func (b *bench) removeBarePods(ctx context.Context, barePods []*barePod, concurrency int) error {
+	if err := b.bareRunner.stop(ctx, barePods, concurrency); err != nil {
 		return err
 	}
-	if err := b.bareRunner.remove(ctx, bares, concurrency); err != nil {
+	if err := b.bareRunner.remove(ctx, barePods, concurrency); err != nil {
 		return err
 	}
 	return sleep(ctx, podRoundPause)
@@ -67,27 +67,27 @@ func (b *bench) timePoddPod(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	pods := b.newPods(1)
-	began, at, err := b.startPods(ctx, pods)
+	startTime, at, err := b.startPods(ctx, pods)
 	if err != nil {
 		return 0, err
 	}
 	if err := b.removePods(ctx, pods); err != nil {
 		return 0, err
 	}
-	return at.Sub(began), b.daemon.stop()
+	return at.Sub(startTime), b.daemon.stop()
 }
 
-// startPods writes the manifests of pods for podd. It returns the time just before podd can observe
-// the first manifest (began), and the time when all processes of the pods were running (at).
-func (b *bench) startPods(ctx context.Context, pods []pod) (began, at time.Time, err error) {
+// startPods writes the manifests of pods for podd. startTime is the time just before podd can observe
+// the first manifest, and runTime the time at which all processes of the pods were running.
+func (b *bench) startPods(ctx context.Context, pods []pod) (startTime, runTime time.Time, err error) {
 	if err = b.daemon.stageManifests(pods); err != nil {
 		return
 	}
-	began = time.Now()
+	startTime = time.Now()
 	if err = b.daemon.publishManifests(pods); err != nil {
 		return
 	}
-	at, err = b.starts.waitFor(ctx, podNames(pods), began)
+	runTime, err = b.starts.waitFor(ctx, podNames(pods), startTime)
 	return
 }
 
@@ -112,12 +112,12 @@ func (b *bench) timeRemoval(ctx context.Context, pods []pod) (taskTime, totalTim
 	if err := b.daemon.removeManifests(pods); err != nil {
 		return 0, 0, err
 	}
-	noTasks, err := b.tasks.waitEmpty(ctx)
+	tasksRemoved, err := b.tasks.waitEmpty(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	nothing, err := dirs.waitEmpty(ctx)
-	return noTasks.Sub(begin), nothing.Sub(begin), err
+	podsRemoved, err := dirs.waitEmpty(ctx)
+	return tasksRemoved.Sub(begin), podsRemoved.Sub(begin), err
 }
 
 // measureStart measures the time from podd's start until a pod with an existing manifest runs,
@@ -164,15 +164,15 @@ func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 }
 
 // measureRestart measures the time from killing a container's process until the next process runs.
-// In the rounds with bare CRI calls, the container is created right after the kill. podd must first
-// detect the exit.
+// In the rounds with bare CRI calls, the next container is created right after the kill, whereas podd
+// must first detect the exit.
 func (b *bench) measureRestart(ctx context.Context) error {
 	r := row{name: "one pod: kill of the container until running again", unit: seconds, goal: goal{offset: 0.2}}
-	bares, err := b.bareRunner.render(b.newPods(1))
+	barePods, err := b.bareRunner.render(b.newPods(1))
 	if err != nil {
 		return err
 	}
-	if err := b.bareRunner.start(ctx, bares, 1); err != nil {
+	if err := b.bareRunner.start(ctx, barePods, 1); err != nil {
 		return err
 	}
 	pods := b.newPods(b.Singles)
@@ -186,7 +186,7 @@ func (b *bench) measureRestart(ctx context.Context) error {
 		if err := b.daemon.stop(); err != nil {
 			return err
 		}
-		took, err := b.timeRestart(ctx, bares[0].pod.Key.Name, manifestName(bares[0]), func() error { return b.bareRunner.startContainer(ctx, bares[0]) })
+		took, err := b.timeRestart(ctx, barePods[0].pod.Key.Name, manifestName(barePods[0]), func() error { return b.bareRunner.startContainer(ctx, barePods[0]) })
 		if err != nil {
 			return err
 		}
@@ -200,7 +200,7 @@ func (b *bench) measureRestart(ctx context.Context) error {
 		r.podd = append(r.podd, took.Seconds())
 	}
 	b.table.add(r)
-	if err := b.removeBarePods(ctx, bares, 1); err != nil {
+	if err := b.removeBarePods(ctx, barePods, 1); err != nil {
 		return err
 	}
 	if err := b.removePods(ctx, pods); err != nil {

@@ -59,11 +59,11 @@ func (s *startRecorder) close() error {
 func (s *startRecorder) waitFor(ctx context.Context, names []string, notBefore time.Time) (time.Time, error) {
 	for {
 		s.mu.Lock()
-		news, newest, missing := s.lineRead, notBefore, ""
+		news, newest, missingPod := s.lineRead, notBefore, ""
 		for _, name := range names {
 			at := s.lastStart[name]
 			if !at.After(notBefore) {
-				missing = name
+				missingPod = name
 				break
 			}
 			if at.After(newest) {
@@ -71,13 +71,13 @@ func (s *startRecorder) waitFor(ctx context.Context, names []string, notBefore t
 			}
 		}
 		s.mu.Unlock()
-		if missing == "" {
+		if missingPod == "" {
 			return newest, nil
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("waiting until pod %s runs: %w", missing, ctx.Err())
+			return time.Time{}, fmt.Errorf("waiting until pod %s runs: %w", missingPod, ctx.Err())
 		}
 	}
 }

@@ -75,9 +75,9 @@ func (g goal) text(u unit) string {
 	return "<= bare + " + u.formatValue(g.offset)
 }
 
-// row is one line of the table: a value of podd and the value that it is compared with. The latter
-// is in the field bare. It is the value for bare CRI calls unless the name of the row states
-// another source, such as a kubelet.
+// row is one line of the table: a value of podd, and in the field bare the value with which podd is
+// compared. bare is the value for bare CRI calls unless the name of the row states another source,
+// such as a kubelet.
 type row struct {
 	name       string
 	bare, podd samples
@@ -86,14 +86,14 @@ type row struct {
 }
 
 func (r row) String() string {
-	ratio, missed := "", ""
+	ratio, mark := "", ""
 	if len(r.bare) > 0 && len(r.podd) > 0 {
 		ratio = fmt.Sprintf("%.2f", r.podd.median()/r.bare.median())
 	}
 	if (r.goal != goal{}) && len(r.podd) > 0 && r.podd.median() > r.goal.limit(r.bare) {
-		missed = "missed"
+		mark = "missed"
 	}
-	return strings.Join([]string{r.name, r.unit.summary(r.bare), r.unit.summary(r.podd), ratio, r.goal.text(r.unit), missed}, "\t")
+	return strings.Join([]string{r.name, r.unit.summary(r.bare), r.unit.summary(r.podd), ratio, r.goal.text(r.unit), mark}, "\t")
 }
 
 type table struct {

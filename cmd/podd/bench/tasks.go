@@ -17,7 +17,7 @@ import (
 // deleted. A sandbox has a task, too.
 const tasksDir = "stack/run/io.containerd.runtime.v2.task/k8s.io"
 
-// dirDrainWaiter waits with inotify until a directory is empty.
+// A dirDrainWaiter uses inotify to wait until a directory is empty.
 type dirDrainWaiter struct {
 	dir     string
 	watcher *fsnotify.Watcher
@@ -54,19 +54,19 @@ func (e *dirDrainWaiter) close() error { return e.watcher.Close() }
 // the directory once per batch of changes.
 func (e *dirDrainWaiter) waitEmpty(ctx context.Context) (time.Time, error) {
 	for {
-		for drained := false; !drained; {
+		for isDrained := false; !isDrained; {
 			select {
 			case <-e.watcher.Events:
 			default:
-				drained = true
+				isDrained = true
 			}
 		}
 		now := time.Now()
-		left, err := os.ReadDir(e.dir)
+		entries, err := os.ReadDir(e.dir)
 		if err != nil {
 			return now, err
 		}
-		if len(left) == 0 {
+		if len(entries) == 0 {
 			return now, nil
 		}
 		select {
@@ -74,7 +74,7 @@ func (e *dirDrainWaiter) waitEmpty(ctx context.Context) (time.Time, error) {
 		case err := <-e.watcher.Errors:
 			return now, fmt.Errorf("watching %s: %w", e.dir, err)
 		case <-ctx.Done():
-			return now, fmt.Errorf("waiting until %s is empty: %d entries left: %w", e.dir, len(left), ctx.Err())
+			return now, fmt.Errorf("waiting until %s is empty: %d entries left: %w", e.dir, len(entries), ctx.Err())
 		}
 	}
 }

@@ -63,16 +63,16 @@ func serve(ctx context.Context, command []string) error {
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	}
 	server := &http.Server{Handler: newHealthHandler(), ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- server.Serve(listener) }()
 	log.Printf("%s listens on %s", filepath.Base(command[0]), addr)
 	select {
-	case err = <-served:
+	case err = <-serveErr:
 		return err
 	case <-ctx.Done():
 	}
 	err = server.Close()
-	<-served
+	<-serveErr
 	return err
 }
 
@@ -99,11 +99,11 @@ func listenAddress(command []string) (addr string, secure bool, err error) {
 func newHealthHandler() http.Handler {
 	mux := http.NewServeMux()
 	for _, kind := range []string{"livez", "readyz", "healthz", "health"} {
-		var failed atomic.Int64
+		var failureCount atomic.Int64
 		mux.HandleFunc("GET /"+kind, func(w http.ResponseWriter, r *http.Request) {
 			code := http.StatusOK
-			if failed.Load() < readFailureCount(kind) {
-				failed.Add(1)
+			if failureCount.Load() < readFailureCount(kind) {
+				failureCount.Add(1)
 				code = http.StatusInternalServerError
 			}
 			w.WriteHeader(code)

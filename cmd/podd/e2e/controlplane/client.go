@@ -59,16 +59,16 @@ func (c Client) Do(method, path string, body, result any) error {
 		return err
 	}
 	defer r.Body.Close()
-	all, err := io.ReadAll(r.Body)
+	response, err := io.ReadAll(r.Body)
 	switch {
 	case err != nil:
 		return err
 	case r.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", path, ErrNotFound)
 	case r.StatusCode >= 300:
-		return fmt.Errorf("%s %s: %s: %s", method, path, r.Status, all)
+		return fmt.Errorf("%s %s: %s: %s", method, path, r.Status, response)
 	case result == nil:
 		return nil
 	}
-	return json.Unmarshal(all, result)
+	return json.Unmarshal(response, result)
 }

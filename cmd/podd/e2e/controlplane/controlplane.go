@@ -32,14 +32,14 @@ type Plane struct {
 	stdoutLines *bufio.Scanner
 }
 
-// Start starts the programs in made, writes their files into dir, and returns when the control plane
-// is ready. For each of the nodes, Start creates the kubeconfig Dir/NODE.kubeconfig.
-func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...string) (*Plane, error) {
+// Start starts programs, writes their files into dir, and returns when the control plane is ready.
+// For each of the nodes, Start creates the kubeconfig Dir/NODE.kubeconfig.
+func Start(ctx context.Context, programs tools.ControlPlane, dir string, nodes ...string) (*Plane, error) {
 	up := dir + "-up"
-	if err := made.BuildUpProgram(ctx, up); err != nil {
+	if err := programs.BuildUpProgram(ctx, up); err != nil {
 		return nil, err
 	}
-	p := &Plane{Dir: dir, cmd: exec.Command(up, append([]string{"--programs", made.Programs, "--dir", dir}, nodes...)...)}
+	p := &Plane{Dir: dir, cmd: exec.Command(up, append([]string{"--programs", programs.Programs, "--dir", dir}, nodes...)...)}
 	p.cmd.Stderr = os.Stderr
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -56,11 +56,11 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 	if !p.stdoutLines.Scan() {
 		return nil, errors.Join(errors.New("the control plane exited before it was ready"), p.Stop())
 	}
-	admin, err := NewClient(filepath.Join(dir, "admin.kubeconfig"))
+	adminClient, err := NewClient(filepath.Join(dir, "admin.kubeconfig"))
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
-	p.URL, p.AdminClient = admin.URL, admin.HTTP
+	p.URL, p.AdminClient = adminClient.URL, adminClient.HTTP
 	return p, nil
 }
 

@@ -17,11 +17,11 @@ import (
 // PollInterval is the interval at which tests check a condition that they can only poll.
 const PollInterval = 10 * time.Millisecond
 
-// Main calls the function run as RunInTempDir does, and exits as Exit does. If the tests run on
-// CRI-O, Main calls run in a process with shared mounts; see stack.ShareMounts.
+// Main calls RunInTempDir(run), and then calls Exit with its results. If the tests run on CRI-O, Main
+// does this in a child process with shared mounts; see stack.ShareMounts.
 func Main(run func(dir string) (exitCode int, err error)) {
-	exitCode, done, err := stack.ShareMounts()
-	if err == nil && !done {
+	exitCode, hasRun, err := stack.ShareMounts()
+	if err == nil && !hasRun {
 		exitCode, err = RunInTempDir(run)
 	}
 	Exit(exitCode, err)

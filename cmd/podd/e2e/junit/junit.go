@@ -38,12 +38,12 @@ func Read(file string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	var all testSuites
-	if err := xml.Unmarshal(text, &all); err != nil {
+	var suites testSuites
+	if err := xml.Unmarshal(text, &suites); err != nil {
 		return Report{}, fmt.Errorf("reading the JUnit report %s: %w", file, err)
 	}
 	r := Report{Skipped: map[string]string{}}
-	for _, s := range all.Suites {
+	for _, s := range suites.Suites {
 		for _, c := range s.Cases {
 			r.add(c)
 		}

@@ -21,7 +21,7 @@ var (
 // SaveHost records the state of the host before a kubelet changes it. The returned function
 // restores the state, and removes the symlinks to logs below dir.
 func SaveHost(dir string) (restore func()) {
-	values, missing := map[string][]byte{}, []string{}
+	values, missingPaths := map[string][]byte{}, []string{}
 	for _, t := range sysctls {
 		path := "/proc/sys/" + t
 		if value, err := os.ReadFile(path); err == nil {
@@ -30,7 +30,7 @@ func SaveHost(dir string) (restore func()) {
 	}
 	for _, path := range fixedPaths {
 		if _, err := os.Lstat(path); err != nil {
-			missing = append(missing, path)
+			missingPaths = append(missingPaths, path)
 		}
 	}
 	return func() {
@@ -43,8 +43,8 @@ func SaveHost(dir string) (restore func()) {
 				_ = os.Remove(l)
 			}
 		}
-		for i := len(missing) - 1; i >= 0; i-- {
-			_ = os.Remove(missing[i]) // the error is ignored, because another process may use the path now
+		for i := len(missingPaths) - 1; i >= 0; i-- {
+			_ = os.Remove(missingPaths[i]) // the error is ignored, because another process may use the path now
 		}
 	}
 }

@@ -81,10 +81,11 @@ func (o Options) WriteConfig() ([]string, error) {
 
 func (o Options) path(name string) string { return filepath.Join(o.Dir, name) }
 
-// Unmount unmounts everything that the pods of a kubelet have left mounted below dir.
+// Unmount unmounts all mounts below dir. Pods of a kubelet still have mounts there if the kubelet
+// was killed.
 func Unmount(dir string) {
-	left, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(dir, "root")))
-	for _, m := range slices.Backward(left) {
+	mounts, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(dir, "root")))
+	for _, m := range slices.Backward(mounts) {
 		_ = unix.Unmount(m.Mountpoint, unix.MNT_DETACH)
 	}
 }

@@ -36,29 +36,29 @@ func (n *node) fetchNumbers() (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all any
-	if err := json.Unmarshal(text, &all); err != nil {
+	var summary any
+	if err := json.Unmarshal(text, &summary); err != nil {
 		return nil, err
 	}
-	found := map[string]float64{}
-	flatten(all, "", n.name, found)
-	return found, nil
+	numbers := map[string]float64{}
+	flatten(summary, "", n.name, numbers)
+	return numbers, nil
 }
 
 func flatten(v any, path, node string, to map[string]float64) {
 	switch v := v.(type) {
 	case map[string]any:
-		for name, each := range v {
-			flatten(each, strings.TrimPrefix(path+"."+name, "."), node, to)
+		for name, child := range v {
+			flatten(child, strings.TrimPrefix(path+"."+name, "."), node, to)
 		}
 	case []any:
-		for _, each := range v {
-			m, _ := each.(map[string]any)
+		for _, element := range v {
+			m, _ := element.(map[string]any)
 			name, _ := m["name"].(string)
 			if ref, ok := m["podRef"].(map[string]any); ok {
 				name = strings.TrimSuffix(fmt.Sprint(ref["name"]), "-"+node)
 			}
-			flatten(each, path+"["+name+"]", node, to)
+			flatten(element, path+"["+name+"]", node, to)
 		}
 	case float64:
 		to[path] = v
@@ -70,11 +70,11 @@ func flatten(v any, path, node string, to map[string]float64) {
 // compareRates compares the processor times instead.
 var incomparable = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
-// compareNumbers compares the numbers of podd with those of the kubelet, and describes each
-// difference, by path. Two numbers differ if the difference exceeds both a twentieth of the kubelet's
-// number and an absolute tolerance.
+// compareNumbers compares the numbers of podd with those of the kubelet. It returns a description of
+// each difference, by the path of the number. Two numbers differ if the difference exceeds both a
+// twentieth of the kubelet's number and an absolute tolerance.
 func compareNumbers(kubelet, podd map[string]float64) map[string]string {
-	all := map[string]string{}
+	differences := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(kubelet)) {
 		got, has := podd[at]
 		want := kubelet[at]
@@ -86,10 +86,10 @@ func compareNumbers(kubelet, podd map[string]float64) map[string]string {
 			tolerance = 2 // because podd also counts the termination message of each container
 		}
 		if has && !incomparable.MatchString(at) && math.Abs(got-want) > max(want/20, tolerance) {
-			all[at] = fmt.Sprintf("%s: got %.0f, want %.0f", at, got, want)
+			differences[at] = fmt.Sprintf("%s: got %.0f, want %.0f", at, got, want)
 		}
 	}
-	return all
+	return differences
 }
 
 // fetchCounters returns the processor times in /metrics/resource by metric and labels.
@@ -98,7 +98,7 @@ func (n *node) fetchCounters() (map[string]counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]counter{}
+	counters := map[string]counter{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) != 3 || !strings.Contains(fields[0], "_cpu_usage_seconds_total{") {
@@ -109,9 +109,9 @@ func (n *node) fetchCounters() (map[string]counter, error) {
 		if err != nil || terr != nil {
 			return nil, fmt.Errorf("reading %q", line)
 		}
-		all[strings.ReplaceAll(fields[0], "-"+n.name+`"`, `"`)] = counter{time.UnixMilli(at), value}
+		counters[strings.ReplaceAll(fields[0], "-"+n.name+`"`, `"`)] = counter{time.UnixMilli(at), value}
 	}
-	return all, nil
+	return counters, nil
 }
 
 // A counter is a processor time in seconds and the time of its measurement.
@@ -122,25 +122,25 @@ type counter struct {
 
 // computeRates returns the average number of processors that each cgroup used between two
 // measurements, by metric and labels.
-func computeRates(from, to map[string]counter) map[string]float64 {
-	all := map[string]float64{}
-	for name, t := range to {
-		if f, ok := from[name]; ok && t.at.After(f.at) {
-			all[name] = (t.value - f.value) / t.at.Sub(f.at).Seconds()
+func computeRates(start, end map[string]counter) map[string]float64 {
+	rates := map[string]float64{}
+	for name, t := range end {
+		if f, ok := start[name]; ok && t.at.After(f.at) {
+			rates[name] = (t.value - f.value) / t.at.Sub(f.at).Seconds()
 		}
 	}
-	return all
+	return rates
 }
 
 // compareRates compares rates like compareNumbers, with an absolute tolerance of 0.002 processors. It
 // also reports each rate that podd does not have.
 func compareRates(kubelet, podd map[string]float64) map[string]string {
-	all := map[string]string{}
+	differences := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {
 		got, has := podd[name]
 		if want := kubelet[name]; !has || math.Abs(got-want) > max(want/20, 0.002) {
-			all[name] = fmt.Sprintf("%s: got a rate of %.4f, want %.4f", name, got, want)
+			differences[name] = fmt.Sprintf("%s: got a rate of %.4f, want %.4f", name, got, want)
 		}
 	}
-	return all
+	return differences
 }

@@ -106,7 +106,7 @@ func compareNodes(k, p *node) error {
 	if err := printShapeDifferences(k, p); err != nil {
 		return err
 	}
-	var left map[string]string
+	var differences map[string]string
 	for range maxRounds {
 		kubelet, kerr := k.fetchCounters()
 		podd, perr := p.fetchCounters()
@@ -121,21 +121,21 @@ func compareNodes(k, p *node) error {
 			}
 		}
 		kr, pr := computeRates(kubelet, kubelet2), computeRates(podd, podd2)
-		now := compareNumbers(want, got)
-		maps.Copy(now, compareRates(kr, pr))
-		before := left
-		left = map[string]string{}
-		for at, text := range now {
-			if _, still := before[at]; still || before == nil {
-				left[at] = text
+		roundDifferences := compareNumbers(want, got)
+		maps.Copy(roundDifferences, compareRates(kr, pr))
+		previousDifferences := differences
+		differences = map[string]string{}
+		for at, text := range roundDifferences {
+			if _, hasDiffered := previousDifferences[at]; hasDiffered || previousDifferences == nil {
+				differences[at] = text
 			}
 		}
-		fmt.Printf("compared %d numbers and %d rates of podd and the kubelet: %d have differed in every round\n\t%s\n", len(want), len(kr), len(left), strings.Join(slices.Sorted(maps.Values(left)), "\n\t"))
-		if len(left) == 0 {
+		fmt.Printf("compared %d numbers and %d rates of podd and the kubelet: %d have differed in every round\n\t%s\n", len(want), len(kr), len(differences), strings.Join(slices.Sorted(maps.Values(differences)), "\n\t"))
+		if len(differences) == 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("comparing podd with the kubelet: %d numbers differ by more than 5 percent", len(left))
+	return fmt.Errorf("comparing podd with the kubelet: %d numbers differ by more than 5 percent", len(differences))
 }
 
 // printShapeDifferences prints the fields and metrics that only one of the nodes has, without the
@@ -161,9 +161,9 @@ func printShapeDifferences(k, p *node) error {
 func (n *node) fetchShape() (map[string][]string, error) { return shape.FetchAll(n.get, "-"+n.name) }
 
 func (n *node) recordShape(path string) error {
-	all, err := n.fetchShape()
+	shapes, err := n.fetchShape()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(shape.Format(all)), 0o644)
+	return os.WriteFile(path, []byte(shape.Format(shapes)), 0o644)
 }

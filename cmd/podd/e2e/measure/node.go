@@ -102,7 +102,7 @@ func (n *node) stop() {
 		_ = os.Remove(f)
 	}
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Second) {
-		if left, _ := filepath.Glob(n.path("root/pods/*")); len(left) == 0 {
+		if podDirs, _ := filepath.Glob(n.path("root/pods/*")); len(podDirs) == 0 {
 			break
 		}
 	}

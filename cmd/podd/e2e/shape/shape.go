@@ -14,12 +14,12 @@ import (
 // suffix, and removes the suffix from the names. The network interfaces of a node or pod appear once,
 // because their number depends on the host.
 func summaryFields(text []byte, suffix string) ([]string, error) {
-	var all any
-	if err := json.Unmarshal(text, &all); err != nil {
+	var summary any
+	if err := json.Unmarshal(text, &summary); err != nil {
 		return nil, err
 	}
 	var lines []string
-	appendFields(all, "", suffix, &lines)
+	appendFields(summary, "", suffix, &lines)
 	slices.Sort(lines)
 	return slices.Compact(lines), nil
 }
@@ -27,16 +27,16 @@ func summaryFields(text []byte, suffix string) ([]string, error) {
 func appendFields(v any, path, suffix string, lines *[]string) {
 	switch v := v.(type) {
 	case map[string]any:
-		for name, each := range v {
-			appendFields(each, strings.TrimPrefix(path+"."+name, "."), suffix, lines)
+		for name, child := range v {
+			appendFields(child, strings.TrimPrefix(path+"."+name, "."), suffix, lines)
 		}
 	case []any:
-		for _, each := range v {
-			name := elementName(each, suffix)
+		for _, element := range v {
+			name := elementName(element, suffix)
 			if path == "pods" && name == "" {
 				continue // a pod without the suffix
 			}
-			appendFields(each, path+"["+name+"]", suffix, lines)
+			appendFields(element, path+"["+name+"]", suffix, lines)
 		}
 	default:
 		*lines = append(*lines, path)
@@ -50,8 +50,8 @@ func elementName(v any, suffix string) string {
 		return ""
 	}
 	if ref, ok := m["podRef"].(map[string]any); ok {
-		name, found := strings.CutSuffix(fmt.Sprint(ref["name"]), suffix)
-		if !found {
+		name, hasSuffix := strings.CutSuffix(fmt.Sprint(ref["name"]), suffix)
+		if !hasSuffix {
 			return ""
 		}
 		return name
@@ -74,8 +74,8 @@ func metricNames(text, suffix string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
-			name, kind, _ := strings.Cut(rest, " ")
+		if metric, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, kind, _ := strings.Cut(metric, " ")
 			kinds[name] = kind
 			continue
 		}
@@ -131,27 +131,27 @@ func cgroupKind(labels map[string]string, suffix string) string {
 
 // parseRow returns the metric name and the labels of a sample in the Prometheus text format.
 func parseRow(line string) (string, map[string]string) {
-	name, rest, labelled := strings.Cut(line, "{")
+	name, labelText, hasLabels := strings.Cut(line, "{")
 	labels := map[string]string{}
-	if !labelled {
+	if !hasLabels {
 		name, _, _ = strings.Cut(line, " ")
 		return name, labels
 	}
-	for rest != "" && rest[0] != '}' {
-		label, after, ok := strings.Cut(rest, `="`)
+	for labelText != "" && labelText[0] != '}' {
+		label, afterName, ok := strings.Cut(labelText, `="`)
 		if !ok {
 			break
 		}
 		var value strings.Builder
 		i := 0
-		for ; i < len(after) && after[i] != '"'; i++ {
-			if after[i] == '\\' && i+1 < len(after) {
+		for ; i < len(afterName) && afterName[i] != '"'; i++ {
+			if afterName[i] == '\\' && i+1 < len(afterName) {
 				i++
 			}
-			value.WriteByte(after[i])
+			value.WriteByte(afterName[i])
 		}
 		labels[label] = value.String()
-		rest = strings.TrimPrefix(after[min(i+1, len(after)):], ",")
+		labelText = strings.TrimPrefix(afterName[min(i+1, len(afterName)):], ",")
 	}
 	return name, labels
 }

@@ -131,12 +131,12 @@ func leaveRootCgroup() error {
 		return err
 	}
 	enable := []byte("+" + strings.Join(strings.Fields(string(text)), " +"))
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	for startTime := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		err := os.WriteFile(root+"/cgroup.subtree_control", enable, 0)
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, unix.EBUSY) || time.Since(began) > busyTimeout { // busy until the caller of Run has moved back
+		if !errors.Is(err, unix.EBUSY) || time.Since(startTime) > busyTimeout { // busy until the caller of Run has moved back
 			return fmt.Errorf("enabling cgroup controllers: %w", err)
 		}
 	}
@@ -150,13 +150,13 @@ const busyTimeout = 10 * time.Second
 func removeCgroups() error {
 	mounts, err := cgroupMounts()
 	for _, m := range mounts {
-		for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-			failed := removeCgroup(filepath.Join(m.Mountpoint, cgroupName))
-			if failed == nil {
+		for startTime := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+			removeErr := removeCgroup(filepath.Join(m.Mountpoint, cgroupName))
+			if removeErr == nil {
 				break
 			}
-			if time.Since(began) > busyTimeout {
-				err = errors.Join(err, failed)
+			if time.Since(startTime) > busyTimeout {
+				err = errors.Join(err, removeErr)
 				break
 			}
 		}
@@ -175,8 +175,8 @@ func removeCgroup(dir string) error {
 			err = errors.Join(err, removeCgroup(filepath.Join(dir, e.Name())))
 		}
 	}
-	if failed := unix.Rmdir(dir); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
-		err = errors.Join(err, fmt.Errorf("removing cgroup %s: %w", dir, failed))
+	if rmdirErr := unix.Rmdir(dir); rmdirErr != nil && !errors.Is(rmdirErr, fs.ErrNotExist) {
+		err = errors.Join(err, fmt.Errorf("removing cgroup %s: %w", dir, rmdirErr))
 	}
 	return err
 }

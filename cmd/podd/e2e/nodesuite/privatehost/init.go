@@ -144,11 +144,11 @@ func mountFiles(dir string) error {
 		return err
 	}
 	for _, path := range []string{"/var/lib/kubelet", "/var/log/pods", "/tmp"} {
-		empty := filepath.Join(Disk, path)
-		if err := errors.Join(os.MkdirAll(empty, 0o755), os.MkdirAll(path, 0o755)); err != nil {
+		emptyDir := filepath.Join(Disk, path)
+		if err := errors.Join(os.MkdirAll(emptyDir, 0o755), os.MkdirAll(path, 0o755)); err != nil {
 			return err
 		}
-		if err := bind(empty, path); err != nil {
+		if err := bind(emptyDir, path); err != nil {
 			return err
 		}
 	}

@@ -30,9 +30,10 @@ type unit struct {
 	Killed  bool // whether systemctl kill was called since the last start
 }
 
-// state returns the state that list-units prints. As with the setting Restart=always of systemd, a
-// process that exited although systemctl did not kill it counts as running. Otherwise the suite
-// refuses to write another configuration after podd has rejected one, and all later specs fail.
+// state returns the state that list-units prints. If the process has exited although systemctl did
+// not kill it, state returns "running", because systemd would restart the process (Restart=always).
+// Otherwise the suite would write no further configuration after podd has rejected one, and all later
+// specs would fail.
 func (u *unit) state() string {
 	if u.Killed && !u.Process.IsAlive() {
 		return "exited"
