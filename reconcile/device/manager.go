@@ -34,7 +34,7 @@ type Plugin interface {
 // A Manager allocates the devices of this node to pods. Its methods may be called concurrently.
 type Manager struct {
 	file             string
-	changed          chan struct{} // capacity 1
+	changed          chan struct{} // see Changed; capacity 1
 	resourcesChanged chan struct{} // capacity 1; wakes Run
 	openedAt         time.Time
 	isNew            bool // whether the file did not exist when the Manager was opened

@@ -21,8 +21,8 @@ func idOf(r *state.Report) podID { return podID{r.Key, r.Pod.UID} }
 // An evictedPod is a pod whose eviction the Manager has requested. It is zero if there is none.
 type evictedPod struct {
 	podID
-	at    time.Time
-	grace time.Duration
+	evictedAt time.Time
+	grace     time.Duration
 }
 
 // isInTime reports whether an evicted pod may still stop in time. evictedAt is the time of its
@@ -31,7 +31,7 @@ func isInTime(evictedAt time.Time, grace time.Duration, now time.Time) bool {
 	return now.Before(evictedAt.Add(grace + cleanupTimeout))
 }
 
-// updateEvicted updates m.evicted and m.stuck from the present reports.
+// updateEvicted updates m.awaitedPod and m.stuckPods from the present reports.
 func (m *Manager) updateEvicted(reports []*state.Report, now time.Time) {
 	evictable := map[podID]bool{}
 	for _, r := range reports {
@@ -39,14 +39,14 @@ func (m *Manager) updateEvicted(reports []*state.Report, now time.Time) {
 			evictable[idOf(r)] = true
 		}
 	}
-	maps.DeleteFunc(m.stuck, func(id podID, _ bool) bool { return !evictable[id] })
-	e := m.evicted
-	if e == (evictedPod{}) || evictable[e.podID] && isInTime(e.at, e.grace, now) {
+	maps.DeleteFunc(m.stuckPods, func(id podID, _ bool) bool { return !evictable[id] })
+	e := m.awaitedPod
+	if e == (evictedPod{}) || evictable[e.podID] && isInTime(e.evictedAt, e.grace, now) {
 		return
 	}
-	m.evicted = evictedPod{}
+	m.awaitedPod = evictedPod{}
 	if evictable[e.podID] {
-		m.stuck[e.podID] = true
+		m.stuckPods[e.podID] = true
 		m.o.Log.Warn("an evicted pod did not stop in time; evicting another pod if necessary", "pod", e.key.String())
 	}
 }
@@ -60,7 +60,7 @@ func (m *Manager) isEvicting(reports []*state.Report, isHard bool, now time.Time
 	if isHard {
 		maxGrace = excessGrace
 	}
-	if e := m.evicted; e != (evictedPod{}) && isInTime(e.at, min(e.grace, maxGrace), now) {
+	if e := m.awaitedPod; e != (evictedPod{}) && isInTime(e.evictedAt, min(e.grace, maxGrace), now) {
 		return true
 	}
 	for _, r := range reports {

@@ -21,12 +21,12 @@ const observeInterval = 10 * time.Second
 // resource, it first reclaims what no pod needs, and then evicts one pod after the other. Its state
 // belongs to the goroutine of Run.
 type Manager struct {
-	o         ManagerOptions
-	state     pressure.State
-	published *pressure.Conditions // nil before the first observation
-	isKnown   bool                 // whether an observation was complete
-	evicted   evictedPod           // the pod for which the Manager waits
-	stuck     map[podID]bool       // evicted pods that did not stop in time and whose processes still run
+	o                   ManagerOptions
+	state               pressure.State
+	publishedConditions *pressure.Conditions // nil before the first observation
+	isKnown             bool                 // whether an observation was complete
+	awaitedPod          evictedPod           // the pod for which the Manager waits
+	stuckPods           map[podID]bool       // evicted pods that did not stop in time and whose processes still run
 	// retryAt contains the earliest time of the next reclaim for each threshold whose last reclaim was
 	// not sufficient and evicted no pod. It does not apply if a pod can be evicted.
 	retryAt   map[pressure.Threshold]time.Time
@@ -59,7 +59,7 @@ type Published struct {
 	Conditions pressure.Conditions
 	// Met contains the thresholds that cause the conditions. It may be empty, because a condition
 	// remains true for the transition period.
-	Met []pressure.Met
+	Met []pressure.MetThreshold
 	// IsKnown reports whether an observation was complete since Run began. Before that, the conditions
 	// omit the file systems of images and writable layers.
 	IsKnown bool
@@ -93,7 +93,7 @@ type Reclaimer interface {
 
 // NewManager returns a Manager that does nothing before Run.
 func NewManager(o ManagerOptions) *Manager {
-	return &Manager{o: o, stuck: map[podID]bool{}, retryAt: map[pressure.Threshold]time.Time{}}
+	return &Manager{o: o, stuckPods: map[podID]bool{}, retryAt: map[pressure.Threshold]time.Time{}}
 }
 
 // Run observes the node until ctx is done: at intervals, when the kernel reports that memory may be
@@ -146,8 +146,8 @@ func (m *Manager) observe(ctx context.Context) (pressure.Decision, pressure.Obse
 	m.state = d.State
 	m.o.Memory.Arm(m.o.Policy.MemoryDistance(amounts))
 	isKnown := m.isKnown || amounts.IsComplete
-	if m.published == nil || *m.published != d.Conditions || m.isKnown != isKnown {
-		m.published, m.isKnown = &d.Conditions, isKnown
+	if m.publishedConditions == nil || *m.publishedConditions != d.Conditions || m.isKnown != isKnown {
+		m.publishedConditions, m.isKnown = &d.Conditions, isKnown
 		m.o.Publish(ctx, Published{Conditions: d.Conditions, Met: d.Met, IsKnown: isKnown})
 	}
 	return d, amounts

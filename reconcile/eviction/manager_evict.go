@@ -52,7 +52,7 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observa
 // reclaimOrEvict reclaims the resource of the first threshold or, if this is not sufficient, evicts
 // a pod. It returns the time until the next check. isEffective is false if no pod can be evicted, or
 // if a threshold of memory has become due in the meantime.
-func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.Met, observed observation, reports []*state.Report) (wait time.Duration, isEffective bool) {
+func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshold, observed observation, reports []*state.Report) (wait time.Duration, isEffective bool) {
 	met, l := due[0], observed.Layout
 	var isReclaimed bool
 	if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { isReclaimed = m.reclaim(ctx, met.Signal, l) }) {
@@ -74,7 +74,7 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.Met, observ
 }
 
 // reportAges calls OnEvict for the thresholds in due. observedAt is when the resources were observed.
-func (m *Manager) reportAges(due []pressure.Met, observedAt time.Time) {
+func (m *Manager) reportAges(due []pressure.MetThreshold, observedAt time.Time) {
 	if m.o.OnEvict == nil {
 		return
 	}
@@ -105,7 +105,7 @@ func (m *Manager) reclaim(ctx context.Context, signal pressure.Signal, l pressur
 
 // isResolved observes the node again, and reports whether none of the thresholds requires a
 // reclaim any more.
-func (m *Manager) isResolved(due []pressure.Met) bool {
+func (m *Manager) isResolved(due []pressure.MetThreshold) bool {
 	amounts := m.o.Observer.Observe()
 	for _, t := range due {
 		if o, ok := amounts.Signals[t.Signal]; !ok || !t.IsResolved(o) {
@@ -128,7 +128,7 @@ func (m *Manager) measure(ctx context.Context, resource v1.ResourceName) map[typ
 }
 
 // evictOne evicts the first pod in the ranking. It returns false if no pod can be evicted.
-func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Layout, reports []*state.Report, usage map[types.UID]*pressure.Usage) bool {
+func (m *Manager) evictOne(ctx context.Context, met pressure.MetThreshold, l pressure.Layout, reports []*state.Report, usage map[types.UID]*pressure.Usage) bool {
 	candidate, r := m.choosePod(reports, usage, met.Signal, l)
 	if r == nil {
 		if !m.hasLogged {
@@ -155,7 +155,7 @@ func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressu
 		byPod[r.Pod] = r
 		c := pressure.Candidate{Pod: r.Pod, Usage: usage[r.Pod.UID]}
 		switch {
-		case !m.stuck[idOf(r)]:
+		case !m.stuckPods[idOf(r)]:
 			candidates = append(candidates, c)
 		case r.Version != nil:
 			stuckCandidates = append(stuckCandidates, c)
@@ -183,9 +183,9 @@ func (m *Manager) gracePeriod(t pressure.Threshold, pod *v1.Pod) time.Duration {
 
 // evict evicts the pod c. r is its report. If the pod is being deleted, evict shortens its grace
 // period instead.
-func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candidate, r *state.Report) {
+func (m *Manager) evict(ctx context.Context, met pressure.MetThreshold, c pressure.Candidate, r *state.Report) {
 	grace := m.gracePeriod(met.Threshold, r.Pod)
-	m.evicted = evictedPod{idOf(r), time.Now(), grace}
+	m.awaitedPod = evictedPod{idOf(r), time.Now(), grace}
 	m.o.Log.Warn("evicting a pod, because the node is short of a resource", "pod", r.Key.String(), "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatThreshold())
 	message, annotations := pressure.DescribeEviction(met, c)
 	// Delete and Evict return an error only if podd is stopping.

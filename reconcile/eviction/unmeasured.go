@@ -35,8 +35,8 @@ type podPart struct {
 // A measureFailure contains the number of consecutive rounds in which a part could not be measured,
 // and an error.
 type measureFailure struct {
-	rounds int
-	err    error // the error of the first of these rounds, so that the reported problem does not change in each round
+	roundCount int
+	err        error // the error of the first of these rounds, so that the reported problem does not change in each round
 }
 
 // recordFailures records the failures of a round, logs new failures, and reports the problems
@@ -52,9 +52,9 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, measurements []*mea
 				f.err = err
 				k.o.Log.Warn("measuring a part of the disk usage of a pod failed; podd does not count this part toward the storage limits of the pod", "pod", key.pod, "part", part, "err", err)
 			}
-			f.rounds++
+			f.roundCount++
 			now[key] = f
-			if f.rounds >= unmeasuredRounds {
+			if f.roundCount >= unmeasuredRounds {
 				problems = append(problems, unmeasuredProblem(m.report, part, f.err))
 			}
 		}

@@ -22,7 +22,7 @@ const dnsInterval = 10 * time.Second
 type DNSWatcher struct {
 	path    string
 	log     *slog.Logger
-	problem *manifest.Problem
+	problem *manifest.Problem // result of the last check
 }
 
 // NewDNSWatcher returns a DNSWatcher of the resolv.conf at path. If path is "", there is no

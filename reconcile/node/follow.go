@@ -47,7 +47,7 @@ type AddressOptions struct {
 type AddressWatcher struct {
 	o       AddressOptions
 	family  family
-	current atomic.Pointer[Addresses]
+	current atomic.Pointer[Addresses] // result of the method Addresses
 
 	// The following fields belong to Run's goroutine.
 	choice  choice

@@ -38,9 +38,9 @@ type dockerAuth struct {
 
 // A fileVersion identifies the content of a file. It is zero if the file does not exist.
 type fileVersion struct {
-	modified unix.Timespec
-	size     int64
-	inode    uint64
+	modifiedAt unix.Timespec
+	size       int64
+	inode      uint64
 }
 
 // versionOf returns the version of a file. name is the path of the file. versionOf returns the zero

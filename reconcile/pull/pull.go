@@ -142,16 +142,16 @@ var _ effect.Images = (*Puller)(nil)
 
 // A sharedPull is a pull in progress with the callers that wait for it.
 type sharedPull struct {
-	waiters int
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when all following fields are set
+	waiterCount int
+	cancel      context.CancelFunc
+	done        chan struct{} // closed when all following fields are set
 	pullResult
 	err error
 }
 
 // A pullResult is the result of a successful pull.
 type pullResult struct {
-	ref, warning string
+	ref, warning string        // reference of the image, and a problem that did not make the pull fail
 	id           string        // the ID of the image; "" if the pull was not recorded
 	usedLogin    *login        // the credentials of the pull; nil if it needed none
 	took         time.Duration // the duration without the wait for a slot
@@ -168,8 +168,8 @@ func (r *pullResult) addWarning(text string) {
 
 // A failure is a failed pull that is in back-off.
 type failure struct {
-	count        int
-	until        time.Time
+	count        int // number of consecutive failures
+	retryAt      time.Time
 	err          error
 	fileVersions []fileVersion // versions of the credential files when the pull began
 }
@@ -305,16 +305,16 @@ func (p *Puller) joinPull(ctx context.Context, key string, o request) (*sharedPu
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if f, ok := p.pulls[key]; ok {
-		f.waiters++
+		f.waiterCount++
 		return f, nil
 	}
-	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && slices.Equal(f.fileVersions, p.o.CredentialFiles.versions()) {
-		return nil, &result.RetryLaterError{Until: f.until, Err: f.err}
+	if f, ok := p.failures[key]; ok && time.Now().Before(f.retryAt) && slices.Equal(f.fileVersions, p.o.CredentialFiles.versions()) {
+		return nil, &result.RetryLaterError{Until: f.retryAt, Err: f.err}
 	}
 	// The context of the pull is not the context of the caller that begins it: if this caller is
 	// canceled, the pull continues while other callers wait for it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := &sharedPull{waiters: 1, cancel: cancel, done: make(chan struct{})}
+	f := &sharedPull{waiterCount: 1, cancel: cancel, done: make(chan struct{})}
 	p.pulls[key] = f
 	go p.runPull(ctx, key, o, f)
 	return f, nil
@@ -324,8 +324,8 @@ func (p *Puller) joinPull(ctx context.Context, key string, o request) (*sharedPu
 // until it has returned.
 func (p *Puller) release(key string, f *sharedPull) {
 	p.mu.Lock()
-	f.waiters--
-	isLast := f.waiters == 0
+	f.waiterCount--
+	isLast := f.waiterCount == 0
 	if isLast && p.pulls[key] == f {
 		delete(p.pulls, key)
 	}
@@ -365,13 +365,13 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	count := p.failures[key].count + 1
 	newFailure := failure{count, time.Now().Add(backoff(count)), f.err, fileVersions}
 	p.failures[key] = newFailure
-	f.err = &result.RetryLaterError{Until: newFailure.until, Err: f.err}
+	f.err = &result.RetryLaterError{Until: newFailure.retryAt, Err: f.err}
 }
 
 // dropExpiredLocked removes the failures whose back-off ended more than forgetAfter ago.
 func (p *Puller) dropExpiredLocked() {
 	for image, f := range p.failures {
-		if time.Since(f.until) > forgetAfter {
+		if time.Since(f.retryAt) > forgetAfter {
 			delete(p.failures, image)
 		}
 	}

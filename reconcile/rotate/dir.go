@@ -29,8 +29,8 @@ type directory struct {
 // A file is a log file in a directory.
 type file struct {
 	logs.File
-	size     int64
-	modified time.Time
+	size       int64
+	modifiedAt time.Time
 }
 
 // needsWork returns the size in bytes of the newest file, and whether rotate must be called for

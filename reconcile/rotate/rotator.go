@@ -89,7 +89,7 @@ type logState struct {
 	nextCheck    time.Time
 	isIncomplete bool   // whether the last rotation was incomplete; see Rotator.rotate
 	lastError    string // the last logged error; "" after a success
-	round        uint64 // the last round in which Options.Logs returned the log
+	lastRound    uint64 // the last round in which Options.Logs returned the log
 }
 
 const (
@@ -151,7 +151,7 @@ func (r *Rotator) checkAll(ctx context.Context) time.Time {
 			s = &logState{log: l, checkedAt: now}
 			r.states[l.Dir] = s
 		}
-		s.round = r.rounds
+		s.lastRound = r.rounds
 		if r.inProgress[l.Dir] {
 			continue
 		}
@@ -163,7 +163,7 @@ func (r *Rotator) checkAll(ctx context.Context) time.Time {
 		}
 	}
 	for dir, s := range r.states {
-		if s.round != r.rounds {
+		if s.lastRound != r.rounds {
 			delete(r.states, dir)
 		}
 	}

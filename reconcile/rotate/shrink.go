@@ -32,7 +32,7 @@ func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (isIncomplete
 			continue
 		case d.isNewestRotated(i) && !r.isTooLarge(f):
 			continue
-		case time.Since(f.modified) < settleTime:
+		case time.Since(f.modifiedAt) < settleTime:
 			isIncomplete = true
 			continue
 		}

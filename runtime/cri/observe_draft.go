@@ -20,15 +20,15 @@ import (
 // creation time never change in CRI, so comparing the state is sufficient.
 type draft struct {
 	opts             *ObserverOptions
-	prior            map[types.NamespacedName]*runtime.Pod
-	failedQueries    map[string]failedQuery          // from earlier passes
-	asOf             time.Time                       // time at which this pass began
-	newFailedQueries map[string]types.NamespacedName // pods with a status query that failed or must be repeated, by ID of the sandbox or container
+	prior            map[types.NamespacedName]*runtime.Pod // pods that the previous pass returned
+	failedQueries    map[string]failedQuery                // from earlier passes
+	asOf             time.Time                             // time at which this pass began
+	newFailedQueries map[string]types.NamespacedName       // pods with a status query that failed or must be repeated, by ID of the sandbox or container
 
 	priorSandboxes  map[string]priorSandbox
 	priorContainers map[string]*runtime.Container // by ID
 	sandboxesByID   map[string]*sandboxDraft      // by ID
-	orphans         map[orphanKey]*sandboxDraft
+	orphans         map[orphanKey]*sandboxDraft   // for containers without their sandbox
 	allSandboxes    []*sandboxDraft
 
 	sandboxesToQuery  []*sandboxDraft

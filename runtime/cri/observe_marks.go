@@ -13,8 +13,8 @@ import (
 type marks struct {
 	wake chan struct{} // receives a value when dueAt becomes earlier; capacity 1
 
-	mu      sync.Mutex // guards all following fields
-	urgent  map[types.NamespacedName]struct{}
+	mu      sync.Mutex                        // guards all following fields
+	urgent  map[types.NamespacedName]struct{} // pods to observe at once
 	keys    map[types.NamespacedName]struct{} // pods to observe at dueAt; pods in urgent are observed at once
 	allPods bool
 	dueAt   time.Time // zero if keys is empty and allPods is false

@@ -28,7 +28,7 @@ func (c *Client) UpdatePodCIDR(ctx context.Context, cidr string) error {
 type sentPodCIDR struct {
 	cidr      string
 	dialCount uint64 // number of the connection
-	failed    bool   // the last attempt failed, and the error was logged
+	hasFailed bool   // whether the last attempt failed and the error was logged
 }
 
 // podCIDRTimeout limits one attempt to send the address range of pods. It is short because the state
@@ -45,7 +45,7 @@ func (n *NodeObserver) syncPodCIDR(ctx context.Context, isNew bool) {
 	}
 	cidr := n.opts.PodCIDR()
 	isNew = isNew || n.sentCIDR.dialCount != n.queriedDialCount
-	if cidr == "" || cidr == n.sentCIDR.cidr && !isNew && !n.sentCIDR.failed {
+	if cidr == "" || cidr == n.sentCIDR.cidr && !isNew && !n.sentCIDR.hasFailed {
 		return
 	}
 	attempt, cancel := context.WithTimeout(ctx, podCIDRTimeout)
@@ -54,9 +54,9 @@ func (n *NodeObserver) syncPodCIDR(ctx context.Context, isNew bool) {
 	switch {
 	case ctx.Err() != nil:
 		return
-	case err == nil && (n.sentCIDR.cidr != cidr || n.sentCIDR.failed):
+	case err == nil && (n.sentCIDR.cidr != cidr || n.sentCIDR.hasFailed):
 		n.opts.Logger.Info("pod CIDR sent to the runtime", "podCIDR", cidr)
-	case err != nil && !n.sentCIDR.failed:
+	case err != nil && !n.sentCIDR.hasFailed:
 		n.opts.Logger.Warn("sending the pod CIDR to the runtime failed; trying again", "podCIDR", cidr, "err", err)
 	}
 	n.sentCIDR = sentPodCIDR{cidr, n.queriedDialCount, err != nil}

@@ -50,7 +50,7 @@ func isRegistryError(text string) bool {
 // A pullFailure is the parsed error of a failed pull.
 type pullFailure struct {
 	reason      string
-	status      int
+	status      int // HTTP status of the registry; 0 if unknown
 	unreachable bool
 	text        string
 }

@@ -15,7 +15,7 @@ import (
 type responseCache struct {
 	mu       sync.Mutex // guards all following fields
 	current  responses  // responses since the last relist began
-	previous responses
+	previous responses  // responses between the beginnings of the last two relists
 }
 
 // responses contains responses by ID. The maps are nil before an Observer runs.

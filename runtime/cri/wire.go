@@ -19,7 +19,7 @@ type wireList struct{ items []wireItem }
 type wireItem struct {
 	id, sandbox []byte
 	state       uint64
-	raw         []byte
+	raw         []byte // the whole encoded message
 }
 
 const (

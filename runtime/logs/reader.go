@@ -21,7 +21,7 @@ type reader struct {
 	// attempt is the first attempt to read. It is set together with cur.
 	attempt uint32
 	queue   []*scanner // open files to read after cur
-	cur     *scanner
+	cur     *scanner   // the file that is being read; nil before the first file is open
 	// previous is the file before cur. The runtime may still write to it.
 	previous *scanner
 	// mustRelist reports whether there may be new files.

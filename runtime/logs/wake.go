@@ -26,11 +26,11 @@ const (
 // concurrent use.
 type waiter struct {
 	notifier     *Notifier
-	isCounted    bool      // whether the notifier counts this reader
-	watchTriedAt time.Time // time of the last attempt to get events
-	changed      chan struct{}
-	mustRelist   bool        // whether there may be new files; guarded by notifier.mu
-	dir          *watchedDir // nil while no directory is watched; guarded by notifier.mu
+	isCounted    bool          // whether the notifier counts this reader
+	watchTriedAt time.Time     // time of the last attempt to get events
+	changed      chan struct{} // receives the signal; capacity 1
+	mustRelist   bool          // whether there may be new files; guarded by notifier.mu
+	dir          *watchedDir   // nil while no directory is watched; guarded by notifier.mu
 }
 
 // wait waits until there may be more to read. exited reports whether hasExited returned true.

@@ -18,7 +18,7 @@ import (
 // contains names of directories below d. ChangeGroup skips these directories and everything below
 // them. It adds the number of visited files and directories to visitedCount.
 func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, visitedCount *atomic.Int64, excludedNames ...string) error {
-	o := &groupChanger{gid: uint32(gid), visitedCount: visitedCount, excluded: map[[2]uint64]bool{}}
+	o := &groupChanger{gid: uint32(gid), visitedCount: visitedCount, excludedDirs: map[[2]uint64]bool{}}
 	for _, name := range excludedNames {
 		if err := o.addException(d, name); err != nil {
 			return err
@@ -48,7 +48,7 @@ type groupChanger struct {
 	gid          uint32
 	visitedCount *atomic.Int64
 	isIncomplete bool               // whether a part of the tree was not visited
-	excluded     map[[2]uint64]bool // directories to skip, by device and inode
+	excludedDirs map[[2]uint64]bool // directories to skip, by device and inode
 }
 
 // addException records a directory below d that the walk must skip. A directory that is missing or
@@ -66,7 +66,7 @@ func (o *groupChanger) addException(d *Dir, name string) error {
 	if err := unix.Fstat(pathFD, &st); err != nil {
 		return d.pathError("stat", name, err)
 	}
-	o.excluded[deviceAndInode(&st)] = true
+	o.excludedDirs[deviceAndInode(&st)] = true
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 	case unix.S_IFLNK: // change only the group, because chmod cannot change the mode of a symbolic link
 		return false, unix.Fchownat(pathFD, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
 	case unix.S_IFDIR:
-		if o.excluded[deviceAndInode(&st)] {
+		if o.excludedDirs[deviceAndInode(&st)] {
 			return false, nil
 		}
 		dir = true

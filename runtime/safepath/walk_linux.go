@@ -49,18 +49,18 @@ var (
 // parent.
 type walker struct {
 	visitor
-	topPath    string
-	levels     []level
-	openLevels int // number of levels with a directory that stays open
-	pending    int // number of pending names in all levels together
+	topPath      string
+	levels       []level
+	openLevels   int // number of levels with a directory that stays open
+	pendingCount int // number of pending names in all levels together
 }
 
 // A level is a directory on the path from the top to the current directory.
 type level struct {
-	name     string
-	dir      *os.File // nil if the directory was closed
-	dev, ino uint64
-	pending  []string
+	name         string
+	dir          *os.File // nil if the directory was closed
+	dev, ino     uint64
+	pendingNames []string // directories to enter
 }
 
 // walkBelow calls v for everything below d. openLevels is the number of levels, counted from the
@@ -78,10 +78,10 @@ func walkBelow(ctx context.Context, d *Dir, v visitor, openLevels int) error {
 			return err
 		}
 		l := &w.levels[len(w.levels)-1]
-		if n := len(l.pending); n > 0 {
-			name := l.pending[n-1]
-			l.pending = l.pending[:n-1]
-			w.pending--
+		if n := len(l.pendingNames); n > 0 {
+			name := l.pendingNames[n-1]
+			l.pendingNames = l.pendingNames[:n-1]
+			w.pendingCount--
 			if err := w.down(name); err != nil {
 				return err
 			}
@@ -143,11 +143,11 @@ func (w *walker) list() error {
 		names, err := l.dir.Readdirnames(maxNamesPerRead)
 		for _, name := range names {
 			dir, err := w.entry(w.fd(), name, len(w.levels)-1)
-			if err == nil && dir && w.pending >= maxPending {
+			if err == nil && dir && w.pendingCount >= maxPending {
 				err = w.skipped(w.fd(), name, errTooMany)
 			} else if err == nil && dir {
-				l.pending = append(l.pending, name)
-				w.pending++
+				l.pendingNames = append(l.pendingNames, name)
+				w.pendingCount++
 			}
 			if err != nil {
 				return w.pathError("visit", name, err)

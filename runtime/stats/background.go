@@ -8,16 +8,16 @@ import (
 
 // A diskMeasurer contains the state of the disk measurements that MeasureDisksWithin starts.
 type diskMeasurer struct {
-	mu       sync.Mutex   // guards all following fields
-	current  *measurement // nil if no measurement is in progress
-	last     *Disk        // nil before the first result
-	isClosed bool
+	mu         sync.Mutex   // guards all following fields
+	inProgress *measurement // nil if no measurement is in progress
+	lastDisk   *Disk        // nil before the first result
+	isClosed   bool
 }
 
 // A measurement is a measurement of disks in the background. disk and err are set when done is
 // closed.
 type measurement struct {
-	done chan struct{}
+	done chan struct{} // closed when disk and err are set
 	disk *Disk
 	err  error
 }
@@ -48,12 +48,12 @@ func (s *Sampler) MeasureDisksWithin(ctx context.Context) (*Disk, error) {
 func (s *Sampler) startMeasurement() (m *measurement, last *Disk) {
 	s.diskMeasurer.mu.Lock()
 	defer s.diskMeasurer.mu.Unlock()
-	if s.diskMeasurer.current == nil && !s.diskMeasurer.isClosed {
+	if s.diskMeasurer.inProgress == nil && !s.diskMeasurer.isClosed {
 		m := &measurement{done: make(chan struct{})}
-		s.diskMeasurer.current = m
+		s.diskMeasurer.inProgress = m
 		go s.measure(m)
 	}
-	return s.diskMeasurer.current, s.diskMeasurer.last
+	return s.diskMeasurer.inProgress, s.diskMeasurer.lastDisk
 }
 
 // measure measures disks and sets the result of m.
@@ -62,9 +62,9 @@ func (s *Sampler) measure(m *measurement) {
 	m.disk, m.err = s.MeasureDisks(s.lifetime)
 	s.diskMeasurer.mu.Lock()
 	defer s.diskMeasurer.mu.Unlock()
-	s.diskMeasurer.current = nil
+	s.diskMeasurer.inProgress = nil
 	if m.err == nil {
-		s.diskMeasurer.last = m.disk
+		s.diskMeasurer.lastDisk = m.disk
 	}
 }
 
@@ -73,7 +73,7 @@ func (s *Sampler) Close() {
 	s.stop()
 	s.diskMeasurer.mu.Lock()
 	s.diskMeasurer.isClosed = true
-	m := s.diskMeasurer.current
+	m := s.diskMeasurer.inProgress
 	s.diskMeasurer.mu.Unlock()
 	if m != nil {
 		<-m.done

@@ -56,7 +56,7 @@ type Sampler struct {
 	o             Options
 	machine       *cachedValue[*model.MachineInfo]
 	basic         *cachedValue[*Sample] // samples of CPU and memory
-	full          *cachedValue[*Sample]
+	full          *cachedValue[*Sample] // samples of everything except disks
 	disk          *cachedValue[*Disk]
 	firstReadings *cachedValue[struct{}] // the first readings, from which the first rates are computed
 	rates         readings

@@ -26,14 +26,14 @@ import (
 // A Watcher sends an event when the kernel reports that memory may be short. Arm and Close must be
 // called by one goroutine.
 type Watcher struct {
-	events  chan struct{} // capacity 1
-	log     *slog.Logger
-	cgroup  string // directory of the memory cgroup (v1); "" if it has no notifications
-	armedAt int64  // usage of the registered notification; 0 if there is none
-	usage   *os.File
-	stop    *os.File // closing the trigger's poll; nil without a trigger
-	limits  *limitWatch
-	readers sync.WaitGroup
+	events     chan struct{} // capacity 1
+	log        *slog.Logger
+	cgroup     string // directory of the memory cgroup (v1); "" if it has no notifications
+	armedUsage int64  // usage in bytes at which the registered notification is sent; 0 if there is none
+	usage      *os.File
+	stop       *os.File // closing the trigger's poll; nil without a trigger
+	limits     *limitWatch
+	readers    sync.WaitGroup
 }
 
 // Paths are the paths of the kernel's interfaces, which tests replace.
@@ -145,7 +145,7 @@ func (w *Watcher) Arm(distance int64) {
 		return
 	}
 	usage, err := readUsage(w.cgroup)
-	if err == nil && distance > 0 && w.usage != nil && isNear(w.armedAt, usage+distance) {
+	if err == nil && distance > 0 && w.usage != nil && isNear(w.armedUsage, usage+distance) {
 		return
 	}
 	w.disarm()
@@ -190,7 +190,7 @@ func (w *Watcher) register(limit int64) error {
 		events.Close()
 		return err
 	}
-	w.usage, w.armedAt = events, limit
+	w.usage, w.armedUsage = events, limit
 	w.readers.Go(func() {
 		buf := make([]byte, 8) // an eventfd returns a 64-bit counter
 		for {
@@ -207,7 +207,7 @@ func (w *Watcher) register(limit int64) error {
 func (w *Watcher) disarm() {
 	if w.usage != nil {
 		w.usage.Close() // also ends the goroutine that reads the file
-		w.usage, w.armedAt = nil, 0
+		w.usage, w.armedUsage = nil, 0
 	}
 }
 

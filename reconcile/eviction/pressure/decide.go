@@ -40,8 +40,8 @@ type State struct {
 	lastMet map[v1.NodeConditionType]time.Time
 }
 
-// A Met is a threshold that is met, with its limit as an amount and the available amount.
-type Met struct {
+// A MetThreshold is a threshold that is met, with its limit as an amount and the available amount.
+type MetThreshold struct {
 	Threshold
 	Quantity, Available int64
 }
@@ -53,7 +53,7 @@ type Decision struct {
 	Conditions Conditions
 	// Met contains the thresholds that are met or not resolved, in the order of Signals. Due contains
 	// those that the node must act on, the most urgent first.
-	Met, Due []Met
+	Met, Due []MetThreshold
 	// WakeAt is the next time at which the decision changes although the observations stay the same;
 	// zero means never.
 	WakeAt time.Time
@@ -194,7 +194,7 @@ func (t Threshold) isMet(o Observation, wasDue bool) bool {
 // if at least the limit plus the minimum reclaim is available.
 func (t Threshold) IsResolved(o Observation) bool { return !t.isMet(o, true) }
 
-// newMet returns the Met for t, with the limit as an amount and the available amount of o.
-func (t Threshold) newMet(o Observation) Met {
-	return Met{Threshold: t, Quantity: t.Limit.AmountFor(o.Capacity), Available: o.Available}
+// newMet returns the MetThreshold for t, with the limit as an amount and the available amount of o.
+func (t Threshold) newMet(o Observation) MetThreshold {
+	return MetThreshold{Threshold: t, Quantity: t.Limit.AmountFor(o.Capacity), Available: o.Available}
 }

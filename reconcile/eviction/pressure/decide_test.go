@@ -86,7 +86,7 @@ func TestDecide(t *testing.T) {
 
 // describe returns a line for a decision.
 func describe(d Decision) string {
-	list := func(all []Met) string {
+	list := func(all []MetThreshold) string {
 		var texts []string
 		for _, m := range all {
 			texts = append(texts, fmt.Sprintf("%s %d/%d", m.Signal, m.Quantity, m.Available))
@@ -191,7 +191,7 @@ func TestDecide_Laws(t *testing.T) {
 						metSince[threshold] = now
 					}
 					lastMet[threshold.Signal.Condition()] = now
-					isDue := slices.ContainsFunc(d.Due, func(m Met) bool { return m.Threshold == threshold })
+					isDue := slices.ContainsFunc(d.Due, func(m MetThreshold) bool { return m.Threshold == threshold })
 					if now.Sub(metSince[threshold]) >= threshold.GracePeriod && !isDue {
 						t.Fatalf("threshold %s, which is met since %s: got not due, want due after its grace period", threshold, now.Sub(metSince[threshold]))
 					}
@@ -232,7 +232,7 @@ func checkDue(t *rapid.T, d Decision, o Observations) {
 			t.Fatalf("due threshold %+v: got its condition false, want true", m)
 		}
 	}
-	if !slices.IsSortedFunc(d.Due, func(a, b Met) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) }) {
+	if !slices.IsSortedFunc(d.Due, func(a, b MetThreshold) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) }) {
 		t.Fatalf("due thresholds: got %+v, want the order of Signals", d.Due)
 	}
 }

@@ -23,7 +23,7 @@ const (
 // kubelet: the resource, the limit, the available amount, and each container that uses more than it
 // requests. annotations contains the same facts for programs, except the amounts of the node. If the
 // usage of the pod is unknown, annotations contains only the resource.
-func DescribeEviction(m Met, c Candidate) (message string, annotations map[string]string) {
+func DescribeEviction(m MetThreshold, c Candidate) (message string, annotations map[string]string) {
 	name := m.Signal.Resource()
 	var b strings.Builder
 	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ", name, m.formatQuantity(), m.FormatAvailable())
@@ -86,26 +86,26 @@ func findContainer(spec *v1.PodSpec, name string) *v1.Container {
 }
 
 // String describes the available amount and the threshold for users.
-func (m Met) String() string {
+func (m MetThreshold) String() string {
 	return fmt.Sprintf("%s: %s available, threshold %s", m.Signal, m.FormatAvailable(), m.FormatThreshold())
 }
 
 // FormatAvailable returns the available amount as a quantity, rounded down.
-func (m Met) FormatAvailable() string {
+func (m MetThreshold) FormatAvailable() string {
 	unit := m.displayUnit(m.Available)
 	return m.format(m.Available / unit * unit)
 }
 
 // formatQuantity returns the limit as a quantity. It is rounded up, so that a limit above the available
 // amount is never shown as equal to it.
-func (m Met) formatQuantity() string {
+func (m MetThreshold) formatQuantity() string {
 	unit := m.displayUnit(m.Quantity)
 	return m.format((m.Quantity + unit - 1) / unit * unit)
 }
 
 // FormatThreshold returns the limit as a quantity. If the limit is configured as a share of the
 // capacity, FormatThreshold adds the percentage, as in "812Mi (10%)".
-func (m Met) FormatThreshold() string {
+func (m MetThreshold) FormatThreshold() string {
 	if m.Limit.Share == 0 {
 		return m.formatQuantity()
 	}
@@ -114,7 +114,7 @@ func (m Met) FormatThreshold() string {
 
 // displayUnit returns the unit to which n is rounded: the largest of 1Mi, 1Ki and 1 that changes n
 // by at most a tenth. Counts are not rounded.
-func (m Met) displayUnit(n int64) int64 {
+func (m MetThreshold) displayUnit(n int64) int64 {
 	unit := int64(1)
 	for !m.isCount() && unit < 1<<20 && n >= 10*unit<<10 {
 		unit <<= 10
@@ -123,13 +123,13 @@ func (m Met) displayUnit(n int64) int64 {
 }
 
 // isCount reports whether the amounts of m are numbers of inodes or processes, and not bytes.
-func (m Met) isCount() bool {
+func (m MetThreshold) isCount() bool {
 	r := m.Signal.Resource()
 	return r == ResourceInodes || r == ResourcePIDs
 }
 
 // format returns an amount of bytes as a quantity such as 50Mi, and a count as a plain number.
-func (m Met) format(n int64) string {
+func (m MetThreshold) format(n int64) string {
 	if m.isCount() {
 		return strconv.FormatInt(n, 10)
 	}

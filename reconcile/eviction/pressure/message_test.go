@@ -6,10 +6,10 @@ import "testing"
 // available amount is never shown as equal to a larger threshold, and that a threshold which is
 // configured as a percentage is shown with it.
 func TestMet_String(t *testing.T) {
-	met := func(s Signal, l Limit, capacity, available int64) Met {
-		return Met{Threshold{Signal: s, Limit: l}, l.AmountFor(capacity), available}
+	met := func(s Signal, l Limit, capacity, available int64) MetThreshold {
+		return MetThreshold{Threshold{Signal: s, Limit: l}, l.AmountFor(capacity), available}
 	}
-	for want, m := range map[string]Met{
+	for want, m := range map[string]MetThreshold{
 		"memory.available: 99Mi available, threshold 100Mi":                  met(MemoryAvailable, Limit{Amount: 100 << 20}, 1<<34, 100<<20-1),
 		"memory.available: 600Mi available, threshold 1Gi":                   met(MemoryAvailable, Limit{Amount: 1 << 30}, 1<<34, 600<<20+12345),
 		"nodefs.available: 4663Mi available, threshold 4769Mi (5%)":          met(NodefsAvailable, Limit{Share: 0.05}, 100_000_000_000, 4_890_000_001),

@@ -161,7 +161,7 @@ func TestLayout_Reclaims(t *testing.T) {
 }
 
 func TestDescribeEviction(t *testing.T) {
-	met := func(s Signal, quantity, available int64) Met { return Met{Threshold{Signal: s}, quantity, available} }
+	met := func(s Signal, quantity, available int64) MetThreshold { return MetThreshold{Threshold{Signal: s}, quantity, available} }
 	u := &Usage{MemoryBytes: 300 << 20, Containers: []ContainerUsage{
 		{"app", 200 << 20, 5 << 10}, {"debugger", 100 << 20, 1 << 30},
 	}}
@@ -170,7 +170,7 @@ func TestDescribeEviction(t *testing.T) {
 	two := newCandidate("p", 0, u)
 	two.Pod.Spec.InitContainers = []v1.Container{{Name: "debugger"}}
 	for name, test := range map[string]struct {
-		met         Met
+		met         MetThreshold
 		c           Candidate
 		want        string
 		annotations map[string]string

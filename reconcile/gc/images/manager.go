@@ -98,7 +98,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.load()
 	tick := time.NewTicker(interval(m.o.Policy))
 	defer tick.Stop()
-	unknownPods := m.o.Pods.complete // nil after the first round
+	unknownPods := m.o.Pods.completed // nil after the first round
 	for {
 		select {
 		case <-ctx.Done():
@@ -146,7 +146,7 @@ func call[T any](ctx context.Context, m *Manager, f func() (T, error)) (T, error
 	}
 	var zero T
 	select {
-	case <-m.o.Pods.complete:
+	case <-m.o.Pods.completed:
 	default:
 		return zero, errNotListed
 	}

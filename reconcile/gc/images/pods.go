@@ -16,8 +16,8 @@ import (
 // Pods records which images the pods of this podd need: all desired pods, including pods that wait
 // or were not admitted, and all pods that still exist. It is safe for concurrent use.
 type Pods struct {
-	sources  []string
-	complete chan struct{} // closed when the pods of all sources are known
+	sources   []string
+	completed chan struct{} // closed when the pods of all sources are known
 
 	mu         sync.Mutex // guards the following fields
 	isComplete bool
@@ -27,7 +27,7 @@ type Pods struct {
 
 // NewPods returns a Pods without pods. sources contains the names of all sources.
 func NewPods(sources []string) *Pods {
-	return &Pods{sources: sources, complete: make(chan struct{}), reports: map[types.NamespacedName]*state.Report{}}
+	return &Pods{sources: sources, completed: make(chan struct{}), reports: map[types.NamespacedName]*state.Report{}}
 }
 
 // Apply applies a change that the router has published.
@@ -47,7 +47,7 @@ func (p *Pods) Apply(c reconcile.Change) {
 	isIncomplete := func(source string) bool { return !c.Set.CompleteSources[source] }
 	if !p.isComplete && !c.Starting && !slices.ContainsFunc(p.sources, isIncomplete) {
 		p.isComplete = true
-		close(p.complete)
+		close(p.completed)
 	}
 }
 

@@ -116,15 +116,15 @@ type tokenCache struct {
 
 // A cachedToken is a token that is used until a fifth of its lifetime is left.
 type cachedToken struct {
-	token string
-	until time.Time
+	token      string
+	validUntil time.Time
 }
 
 // get returns the cached token for key. If there is none, it calls request.
 func (c *tokenCache) get(key tokenKey, request func() (token string, lifetime time.Duration, err error)) (string, error) {
 	now := time.Now()
 	c.mu.Lock()
-	maps.DeleteFunc(c.tokens, func(_ tokenKey, t cachedToken) bool { return !now.Before(t.until) })
+	maps.DeleteFunc(c.tokens, func(_ tokenKey, t cachedToken) bool { return !now.Before(t.validUntil) })
 	entry, ok := c.tokens[key]
 	c.mu.Unlock()
 	if ok {

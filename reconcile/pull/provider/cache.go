@@ -46,7 +46,7 @@ type credentials map[string]wire.AuthConfig
 // A cacheEntry is a cached response.
 type cacheEntry struct {
 	credentials
-	until time.Time
+	validUntil time.Time
 }
 
 // globalScope is the scope of responses that apply to all images. It is not a valid repository name,
@@ -100,7 +100,7 @@ func (p *plugin) joinRun(repository string, a *account) (cachedCredentials crede
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(p.entries, func(_ cacheKey, k cacheEntry) bool { return !now.Before(k.until) })
+	maps.DeleteFunc(p.entries, func(_ cacheKey, k cacheEntry) bool { return !now.Before(k.validUntil) })
 	for _, kind := range []wire.PluginCacheKeyType{
 		wire.ImagePluginCacheKeyType, wire.RegistryPluginCacheKeyType, wire.GlobalPluginCacheKeyType,
 	} {

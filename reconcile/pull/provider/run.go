@@ -54,7 +54,7 @@ func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case out.exceeded:
+	case out.isExceeded:
 		return nil, fmt.Errorf("%s wrote more than 1 MiB", p.path)
 	case runCtx.Err() != nil:
 		return nil, fmt.Errorf("%s did not finish within %s", p.path, p.timeout)
@@ -112,12 +112,12 @@ type limitedBuffer struct {
 	text       []byte
 	limit      int
 	onExceeded func()
-	exceeded   bool
+	isExceeded bool
 }
 
 func (c *limitedBuffer) Write(p []byte) (int, error) {
 	if len(c.text)+len(p) > c.limit {
-		c.exceeded = true
+		c.isExceeded = true
 		c.onExceeded()
 		return 0, errors.New("limit exceeded")
 	}

@@ -45,14 +45,14 @@ func (s *Store) Prune(ctx context.Context, images Images) error {
 func (s *Store) beginPass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.modified = map[string]bool{}
+	s.modifiedRecords = map[string]bool{}
 }
 
 // endPass ends what beginPass has begun.
 func (s *Store) endPass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.modified = nil
+	s.modifiedRecords = nil
 }
 
 // resolveIntents replaces the intents of pulls that may have changed an image. If removeOld is true, it
@@ -142,7 +142,7 @@ func (s *Store) pruneRecord(ctx context.Context, images Images, file string) err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.modified[file] {
+	if s.modifiedRecords[file] {
 		return nil
 	}
 	return removeFiles(s.pulledDir, file)

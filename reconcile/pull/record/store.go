@@ -39,9 +39,9 @@ import (
 type Store struct {
 	pullingDir, pulledDir string // directories of the intents and of the records
 
-	mu         sync.Mutex      // guards all following fields, and is held while files are changed
-	pullCounts map[string]int  // number of pulls in progress by image name
-	modified   map[string]bool // names of the records modified during a call of Prune; nil between calls
+	mu              sync.Mutex      // guards all following fields, and is held while files are changed
+	pullCounts      map[string]int  // number of pulls in progress by image name
+	modifiedRecords map[string]bool // names of the records modified during a call of Prune; nil between calls
 }
 
 // New returns the Store below a root directory. It does not access the directory.
@@ -162,8 +162,8 @@ func (s *Store) Add(id, repository string, credentials kubelet.ImagePullCredenti
 
 func (s *Store) addLocked(id, repository string, credentials kubelet.ImagePullCredentials) error {
 	name := fileName(id)
-	if s.modified != nil {
-		s.modified[name] = true
+	if s.modifiedRecords != nil {
+		s.modifiedRecords[name] = true
 	}
 	path := filepath.Join(s.pulledDir, name)
 	oldRecord, readErr := readRecordOf(path, id) // an unreadable record is replaced

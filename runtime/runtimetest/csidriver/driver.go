@@ -51,7 +51,7 @@ type Driver struct {
 	Device string
 
 	process *exec.Cmd
-	ended   chan struct{}
+	ended   chan struct{} // closed when the process has exited
 }
 
 // CallBegun is the event at the start of a call; its Call contains the request. CallEnded is the

@@ -101,7 +101,7 @@ func (p *pressureTask) publish(ctx context.Context, now eviction.Published) {
 }
 
 // logShortages logs the thresholds that are met.
-func (p *pressureTask) logShortages(met []pressure.Met) {
+func (p *pressureTask) logShortages(met []pressure.MetThreshold) {
 	for _, m := range met {
 		p.log.Warn("the node is short of a resource", "condition", m.Signal.Condition(), "signal", m.Signal, "available", m.FormatAvailable(), "threshold", m.FormatThreshold())
 	}
@@ -109,7 +109,7 @@ func (p *pressureTask) logShortages(met []pressure.Met) {
 
 // pressureProblem returns the problem of a node with the conditions c, or nil if c is empty. met
 // contains the thresholds that are met. During the transition period, met is empty although c is not.
-func pressureProblem(c pressure.Conditions, met []pressure.Met) *manifest.Problem {
+func pressureProblem(c pressure.Conditions, met []pressure.MetThreshold) *manifest.Problem {
 	if c == (pressure.Conditions{}) {
 		return nil
 	}

@@ -134,7 +134,7 @@ func TestPressureProblem(t *testing.T) {
 	if p := pressureProblem(pressure.Conditions{}, nil); p != nil {
 		t.Errorf("no condition: got problem %v, want none", p)
 	}
-	met := []pressure.Met{
+	met := []pressure.MetThreshold{
 		{Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable}, Quantity: 100 << 20, Available: 50 << 20},
 		{Threshold: pressure.Threshold{Signal: pressure.NodefsInodesFree}, Quantity: 5000, Available: 12},
 	}
