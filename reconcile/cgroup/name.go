@@ -45,7 +45,7 @@ func hierarchyPath(parent, driver string) (string, error) {
 		return slicePath(path.Base(parent))
 	}
 	if !path.IsAbs(parent) || path.Clean(parent) != parent || slices.Contains(strings.Split(parent, "/"), "..") {
-		return "", fmt.Errorf("cgroup %q is not an absolute path without redundant elements, such as /pods", parent)
+		return "", fmt.Errorf("cgroup %q must be an absolute path without redundant elements, for example /pods", parent)
 	}
 	return parent, nil
 }

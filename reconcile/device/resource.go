@@ -25,8 +25,8 @@ type pluginResource struct {
 	// plugins contains the registered plugins in the order of their registration. There are
 	// several plugins while one of them is updated without downtime.
 	plugins []*registeredPlugin
-	// devices contains the devices in the newest list of the plugin in use. It is kept when the last
-	// plugin disconnects.
+	// devices contains the devices in the newest list of the plugin in use. The devices are
+	// kept when the last plugin disconnects.
 	devices map[string]Device
 	// changedAt is when a plugin was last registered or unregistered, or when the Manager was opened.
 	changedAt time.Time
@@ -101,7 +101,8 @@ func (s *pluginResource) nextChange(now time.Time) time.Duration {
 	return 0
 }
 
-// register adds a plugin. If the plugin is already registered, register removes its list.
+// register adds a plugin. If the plugin is already registered, register removes its list of
+// devices.
 func (s *pluginResource) register(plugin Plugin, now time.Time) {
 	s.remove(plugin)
 	s.plugins = append(s.plugins, &registeredPlugin{Plugin: plugin})

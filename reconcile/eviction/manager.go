@@ -24,7 +24,7 @@ type Manager struct {
 	o                   ManagerOptions
 	state               pressure.State
 	publishedConditions *pressure.Conditions // nil before the first observation
-	isKnown             bool                 // whether an observation was complete
+	isKnown             bool                 // whether any observation so far was complete
 	awaitedPod          evictedPod           // the pod for which the Manager waits
 	stuckPods           map[podID]bool       // evicted pods that did not stop in time and whose processes still run
 	// retryAt contains the earliest time of the next reclaim for each threshold whose last reclaim was

@@ -98,8 +98,8 @@ func (d Disk) UsedPercent() int {
 	return 100 - int(multiplyDivide(d.available(), 100, d.CapacityBytes))
 }
 
-// excess returns the number of bytes that must be freed so that the usage is percent. The capacity
-// must be known.
+// excess returns the number of bytes that must be freed so that the disk usage is the given
+// percentage. The capacity must be known.
 func (d Disk) excess(percent int) int64 {
 	return multiplyDivide(d.CapacityBytes, int64(100-percent), 100) - d.available()
 }

@@ -24,8 +24,9 @@ func watchRouteEvents(ctx context.Context, wakeCh chan<- struct{}) error {
 	}()
 	buffer := make([]byte, 1) // the rest of a longer message is dropped
 	for {
-		// Trigger a reading: at first for changes before the socket was open, then for each
-		// received event, and for events that the kernel has dropped (ENOBUFS).
+		// Trigger a reading of the addresses: at first for changes before the socket was
+		// open, then for each received event, and for events that the kernel has dropped
+		// (ENOBUFS).
 		select {
 		case wakeCh <- struct{}{}:
 		default:

@@ -85,7 +85,8 @@ type Watcher struct {
 	Dir      string
 	Handlers map[string]Handler // by PluginInfo.Type: "CSIPlugin", "DevicePlugin"
 	// Ignored contains the types of plugins that another podd with the same root directory handles.
-	// A message about such a plugin would not help a user.
+	// The Watcher logs such a plugin only at level debug, because the message would not help a
+	// user.
 	Ignored []string
 	Log     *slog.Logger
 

@@ -37,7 +37,7 @@ func (r Result) IsFor(p *manifest.Pod) bool {
 	return p != nil && r.Version != nil && r.Version.UID == p.UID && r.Version.Hash == p.Hash
 }
 
-// A Value is what an action returns in addition to an error.
+// A Value is the part of an action's result that depends on the type of the action.
 type Value interface{ isValue() }
 
 // An Image is an image that is present on the node.

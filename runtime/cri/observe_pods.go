@@ -54,7 +54,7 @@ func isUnchanged(sandboxes []*sandboxDraft, previous *runtime.Pod) bool {
 	return true
 }
 
-// buildPod builds a pod from these drafts and records the pod's failed queries.
+// buildPod builds a pod from the drafts of its sandboxes and records the pod's failed queries.
 func (d *draft) buildPod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtime.Pod {
 	pod := &runtime.Pod{Key: key}
 	for _, sd := range sandboxes {

@@ -42,7 +42,7 @@ func (l *wireList) UnmarshalBinary(b []byte) error {
 	})
 }
 
-// readSandbox decodes the fields of a PodSandbox.
+// readSandbox decodes the needed fields of a PodSandbox.
 func (i *wireItem) readSandbox() error {
 	return eachField(i.raw, func(n protowire.Number, f wireField) error {
 		switch n {
@@ -55,7 +55,7 @@ func (i *wireItem) readSandbox() error {
 	})
 }
 
-// readContainer decodes the fields of a Container.
+// readContainer decodes the needed fields of a Container.
 func (i *wireItem) readContainer() error {
 	return eachField(i.raw, func(n protowire.Number, f wireField) error {
 		switch n {

@@ -21,8 +21,8 @@ import (
 // procDir is the mount point of the proc file system.
 const procDir = "/proc"
 
-// Set sets the value of this process. It fails if the value must be lowered and the process does not
-// have the capability CAP_SYS_RESOURCE.
+// Set sets the oom_score_adj of this process. It fails if the value must be lowered and the process
+// does not have the capability CAP_SYS_RESOURCE.
 func Set(value int) error { return set(procDir, value) }
 
 func set(proc string, value int) error {
@@ -37,7 +37,7 @@ func set(proc string, value int) error {
 	return err
 }
 
-// Start starts a program. If the value of this process is negative, Start sets the value of the
+// Start starts a program. If the oom_score_adj of this process is negative, Start sets that of the
 // program to 0. It ignores errors when it sets the value, because the program may have exited.
 func Start(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
@@ -47,7 +47,7 @@ func Start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// resetChild sets the value of a process to 0 if it has inherited a negative value.
+// resetChild sets the oom_score_adj of a process to 0 if it has inherited a negative value.
 func resetChild(proc string, pid int) error {
 	inherited, err := read(proc)
 	if err != nil || inherited >= 0 {
@@ -56,7 +56,7 @@ func resetChild(proc string, pid int) error {
 	return write(proc, strconv.Itoa(pid), 0)
 }
 
-// read returns the value of this process.
+// read returns the oom_score_adj of this process.
 func read(proc string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(proc, "self", "oom_score_adj"))
 	if err != nil {
@@ -65,7 +65,7 @@ func read(proc string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// write sets the value of a process.
+// write sets the oom_score_adj of a process.
 func write(proc, process string, value int) error {
 	f, err := os.OpenFile(filepath.Join(proc, process, "oom_score_adj"), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

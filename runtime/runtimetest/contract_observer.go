@@ -86,7 +86,7 @@ func testObserver(t *testing.T, f *fixture) {
 	}
 	p := w.waitUntil("the container runs", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
 	if in := p.Incarnations[0]; in.ID != sandbox || !in.Ready || len(in.IPs) == 0 || in.Foreign || string(in.UID) != config.Metadata.Uid {
-		t.Errorf("got %+v, want sandbox %s, ready, ours and with an address", in.Sandbox, sandbox)
+		t.Errorf("got %+v, want sandbox %s, ready, not foreign and with an address", in.Sandbox, sandbox)
 	}
 	c := firstContainer(p)
 	if c.ID != id || c.SandboxID != sandbox || c.Name != "app" || c.StartedAt.IsZero() || c.ImageRef == "" {

@@ -82,7 +82,7 @@ func listPIDs(m *model.MachineInfo, name string) (pids []int, err error) {
 	return slices.Compact(pids), nil // the kernel may list a process twice
 }
 
-// A processReader reads processes for one list.
+// A processReader reads the processes for one call of Processes.
 type processReader struct {
 	now            time.Time
 	uptime         time.Duration // time since the host was booted, with the time during which it was suspended

@@ -48,8 +48,9 @@ type Sample struct {
 	At time.Time
 	// Node is the root cgroup. It is never nil.
 	Node *Cgroup
-	// AllPodsCgroup is the cgroup of all pods, and OwnCgroup is the cgroup of podd. RuntimeCgroup and
-	// SystemCgroup are those of Options. They are nil if they could not be read.
+	// AllPodsCgroup is the cgroup of all pods, and OwnCgroup is the cgroup of podd.
+	// RuntimeCgroup and SystemCgroup are the cgroups with these names in Options. A field is
+	// nil if its cgroup could not be read.
 	AllPodsCgroup, OwnCgroup, RuntimeCgroup, SystemCgroup *Cgroup
 	// QoSClassCgroups contains the cgroups of the QoS classes.
 	QoSClassCgroups []*Cgroup

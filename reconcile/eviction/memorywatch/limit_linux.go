@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A limitWatch requests notifications of changes of files memory.events (cgroup v2). A nil limitWatch
-// does nothing.
+// A limitWatch makes the kernel report changes of the files memory.events (cgroup v2). A nil
+// limitWatch does nothing.
 type limitWatch struct {
 	inotify *os.File
 	files   []string // possible paths of the file

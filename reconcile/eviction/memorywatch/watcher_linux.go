@@ -36,7 +36,7 @@ type Watcher struct {
 	readers    sync.WaitGroup
 }
 
-// Paths are the paths of the kernel's interfaces, which tests replace.
+// Paths contains the paths of the kernel's interfaces. Tests use other paths.
 type Paths struct {
 	// MemoryCgroup is the directory of the root memory cgroup (v1); "" if there is none.
 	MemoryCgroup string
@@ -206,7 +206,7 @@ func (w *Watcher) register(limit int64) error {
 // disarm removes the registered notification, if there is one.
 func (w *Watcher) disarm() {
 	if w.usage != nil {
-		w.usage.Close() // also ends the goroutine that reads the file
+		w.usage.Close() // this also ends the goroutine that reads the file
 		w.usage, w.armedUsage = nil, 0
 	}
 }

@@ -13,13 +13,13 @@
 //
 // If a signal is not observed, its thresholds keep their state, but none of them is due. A kubelet
 // considers such a threshold not met. So in podd, a runtime that does not respond for a moment
-// neither ends a grace period nor a condition.
+// ends neither a grace period nor a condition.
 //
 // The file systems of the node are nodefs (volumes and logs), imagefs (images) and containerfs (the
 // writable layers of containers). Two or all of them may be the same file system; a Layout contains
-// their devices. It determines which files of a pod and which reclaimable objects are on the file
-// system of a signal. The thresholds of containerfs equal those of imagefs, or those of nodefs if
-// the layers are not stored on a separate imagefs.
+// their devices. The Layout determines which files of a pod and which reclaimable objects are on
+// the file system of a signal. The thresholds of containerfs equal those of imagefs, or those of
+// nodefs if the layers are not stored on a separate imagefs.
 //
 // Pods with a priority of at least that of system-cluster-critical are never evicted. A kubelet never
 // evicts a static pod, either. podd evicts a pod of a file or URL like other pods, because podd

@@ -12,8 +12,8 @@ type Policy struct {
 	// Thresholds contains the hard thresholds before the soft thresholds, and no threshold of
 	// containerfs.
 	Thresholds []Threshold
-	// TransitionPeriod is the time for which a condition remains true after its last threshold was
-	// met.
+	// TransitionPeriod is the time for which a condition remains true after the last time at
+	// which one of its thresholds was met.
 	TransitionPeriod time.Duration
 	// MaxPodGrace limits the grace period of a pod that is evicted because of a soft threshold.
 	MaxPodGrace time.Duration

@@ -161,7 +161,9 @@ func TestLayout_Reclaims(t *testing.T) {
 }
 
 func TestDescribeEviction(t *testing.T) {
-	met := func(s Signal, quantity, available int64) MetThreshold { return MetThreshold{Threshold{Signal: s}, quantity, available} }
+	met := func(s Signal, quantity, available int64) MetThreshold {
+		return MetThreshold{Threshold{Signal: s}, quantity, available}
+	}
 	u := &Usage{MemoryBytes: 300 << 20, Containers: []ContainerUsage{
 		{"app", 200 << 20, 5 << 10}, {"debugger", 100 << 20, 1 << 30},
 	}}

@@ -53,7 +53,7 @@ func readDir(dir string) (names []string, err error) {
 }
 
 // minLeftoverAge is the age at which removeLeftovers removes a file. A younger file may belong to
-// another process that has not yet renamed it or written the intent.
+// another process that has not yet renamed the file or written its intent.
 const minLeftoverAge = time.Minute
 
 // removeLeftovers removes the files that a power cut can leave: temporary files, and the IDs of
@@ -87,8 +87,8 @@ func isOlderThan(path string, age time.Duration) bool {
 	return err == nil && time.Since(info.ModTime()) > age
 }
 
-// removeFiles removes files in this order, so that they stay removed after a power cut. A file that
-// does not exist is not an error.
+// removeFiles removes the files called names, in their order, so that they stay removed after a
+// power cut. A file that does not exist is not an error.
 func removeFiles(dir string, names ...string) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {

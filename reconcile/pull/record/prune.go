@@ -70,8 +70,8 @@ func (s *Store) resolveIntents(ctx context.Context, images Images, removeOld boo
 		switch {
 		case err == nil:
 			err = s.resolveIntent(ctx, images, name, removeOld && isOlderThan(filepath.Join(s.pullingDir, file), minIntentAge))
-		case errors.Is(err, fs.ErrNotExist), removeOld: // Recover has reported an intent that cannot be read
-			err = nil
+		case errors.Is(err, fs.ErrNotExist), removeOld:
+			err = nil // Recover has already reported an intent that cannot be read
 		}
 		errs = append(errs, err)
 	}

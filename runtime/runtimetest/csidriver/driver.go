@@ -4,8 +4,8 @@
 //
 // The process runs the test program again, so TestMain must call Main first.
 //
-//	<Dir>/csi.sock               its endpoint
-//	<Dir>/volumes/<handle>/      the files of a volume; <handle>.img of a device
+//	<Dir>/csi.sock               the endpoint of the driver
+//	<Dir>/volumes/<handle>/      the files of a volume, or <handle>.img, the file of a block device
 //	<Dir>/calls                  a line of JSON for the start and the end of every call
 //	<Dir>/control/<method>       the behavior of calls; see SetBehavior
 package csidriver

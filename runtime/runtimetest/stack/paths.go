@@ -42,7 +42,7 @@ const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 // checkSocketPath returns an error if path is too long for a socket.
 func checkSocketPath(path string) error {
 	if len(path) > maxSocketPath {
-		return fmt.Errorf("placing socket %s: its path has %d bytes (limit %d); use a directory with a shorter path", path, len(path), maxSocketPath)
+		return fmt.Errorf("creating socket %s: its path has %d bytes (limit %d); use a directory with a shorter path", path, len(path), maxSocketPath)
 	}
 	return nil
 }

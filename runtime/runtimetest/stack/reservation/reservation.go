@@ -21,7 +21,7 @@ const maxReservations = 128
 // A Reservation contains the resources that are reserved for one stack.
 type Reservation struct {
 	Number    int          // at least 0 and less than maxReservations
-	Subnet    netip.Prefix // /24 from which pods get their addresses
+	Subnet    netip.Prefix // a /24 subnet; pods get their addresses from it
 	Dir       string       // the directory of the stack
 	StateFile string       // path of a file that exists while a detached stack exists
 	Owner     Owner        // the process that destroys the stack; zero if the stack is detached
