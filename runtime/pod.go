@@ -191,7 +191,8 @@ func (c *Container) WasStartInterrupted() bool {
 	if c.State != Exited || !c.StartedAt.IsZero() {
 		return false
 	}
-	// The client has disconnected, and containerd 1.6 has killed the command that starts its shim.
+	// The client has disconnected, and containerd 1.6 has killed the command that starts the
+	// container's shim.
 	isShimKilled := strings.Contains(c.Message, "failed to start shim") && strings.Contains(c.Message, "signal: killed")
 	// If containerd 1.6 was creating the container when the client was killed, the process
 	// of the sandbox may be missing. runc then tries to join the namespaces of process 0.

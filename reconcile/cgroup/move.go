@@ -63,7 +63,7 @@ func moveAll(m cgroups.Manager, pids []int) error {
 	return errors.Join(errs...)
 }
 
-// newGroup returns the manager of a cgroup with a path as for Join.
+// newGroup returns the manager of the cgroup with the path name, which may lack the leading slash.
 func newGroup(name string) (cgroups.Manager, error) {
 	return manager.New(&cgroups.Cgroup{Path: filepath.Join("/", name), Resources: &cgroups.Resources{SkipDevices: true}})
 }

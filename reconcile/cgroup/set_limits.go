@@ -97,9 +97,9 @@ func checkV2(c render.Cgroup, dir string) (enabled []string, err error) {
 }
 
 // checkV1 checks the cgroup v1 hierarchies of all controllers that limit the cgroup. It returns an
-// error if the cgroup does not exist in one of them. If no controller limits the cgroup, it must
-// exist in at least one hierarchy. dirs contains the directories of the cgroup by controller; the
-// key "" is the v2 hierarchy, which sets no limits.
+// error if the cgroup does not exist in one of them. If no controller limits the cgroup, the cgroup
+// must exist in at least one hierarchy. dirs contains the directories of the cgroup by controller;
+// the key "" is the v2 hierarchy, which sets no limits.
 func checkV1(c render.Cgroup, dirs map[string]string) error {
 	var missingDirs, v1Dirs []string
 	exists := false

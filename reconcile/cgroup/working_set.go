@@ -26,7 +26,7 @@ type AllPods struct {
 
 // Measure returns the working set and the memory limit of the cgroup of all pods, in bytes. As in the
 // kubelet, the working set is the memory in use without the inactive page cache. Both results are 0
-// if the cgroup does not exist. limit is 0 if it has no limit.
+// if the cgroup does not exist. limit is 0 if the cgroup has no limit.
 func (a *AllPods) Measure() (workingSet, limit int64, err error) {
 	if a.dir != "" {
 		workingSet, limit, err = measureWorkingSet(a.dir, a.version)

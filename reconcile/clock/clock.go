@@ -13,8 +13,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// Read returns the present values of the clocks. If the time since the boot cannot be read, only
-// Now is set.
+// Read reads the clocks. If the time since the boot cannot be read, only Now is set.
 func Read() state.ClockReading {
 	r := state.ClockReading{Now: time.Now()}
 	var up unix.Timespec
@@ -33,7 +32,8 @@ func BootTime() time.Time {
 	return r.Now.Add(-r.SinceBoot)
 }
 
-// bootID returns the kernel's random ID of the present boot; "" if it cannot be read.
+// bootID returns the random ID that the kernel chose when the host started; "" if it cannot be
+// read.
 var bootID = sync.OnceValue(func() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 // The limits of a termination message from a container's log, as in the kubelet.
 const (
-	maxLastLines = 80
-	maxLastBytes = 2048
+	maxLastLines      = 80
+	maxLastLinesBytes = 2048
 )
 
 // LastLines returns the last 80 lines, but at most 2048 bytes, of the log of an attempt whose
@@ -33,7 +33,7 @@ func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName,
 		if !e.Partial {
 			text = append(text, '\n')
 		}
-		text = text[max(len(text)-maxLastBytes, 0):]
+		text = text[max(len(text)-maxLastLinesBytes, 0):]
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ type LogsAndCgroups struct {
 	CgroupRoot string
 	// OnCgroupRemoved is called after each attempt to remove a pod's cgroup, with the duration
 	// of the attempt. It may be nil.
-	OnCgroupRemoved func(took time.Duration)
+	OnCgroupRemoved func(duration time.Duration)
 }
 
 // podLogDir returns the log directory of a pod.

@@ -14,7 +14,7 @@ import (
 // the sockets of device plugins.
 const KubeletFile = "kubelet_internal_checkpoint"
 
-// Limits on a kubelet's file. The pods of device plugins may write to it.
+// Limits for reading a kubelet's file, because the pods of device plugins may write to the file.
 const (
 	maxKubeletFileBytes = 16 << 20
 	maxKubeletResources = 64

@@ -147,8 +147,8 @@ func (m *Manager) Counts() map[v1.ResourceName]allocation.Count {
 	return counts
 }
 
-// AwaitsPlugins reports whether the Manager was opened so recently that plugins of resources may
-// register that Counts does not contain.
+// AwaitsPlugins reports whether plugins may still register for resources that Counts does not
+// contain, because the Manager was opened only a short time ago.
 func (m *Manager) AwaitsPlugins() bool { return time.Since(m.openedAt) < awaitPeriod }
 
 // allocatedLocked returns all allocated devices by resource.

@@ -17,7 +17,7 @@ func (m *Manager) runUnlessMemoryDue(ctx context.Context, signal pressure.Signal
 	done := make(chan struct{})
 	go func() { defer close(done); action(ctx) }()
 	defer func() { cancel(); <-done }()
-	ticker := time.NewTicker(evictedInterval)
+	ticker := time.NewTicker(evictionCheckInterval)
 	defer ticker.Stop()
 	for {
 		select {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// evictedInterval is the interval between checks while an evicted pod is being stopped.
-	evictedInterval = time.Second
+	// evictionCheckInterval is the interval between checks while an evicted pod is being stopped.
+	evictionCheckInterval = time.Second
 	// cleanupTimeout is the time after the grace period in which an evicted pod must have stopped.
 	// After that, another pod is evicted. A kubelet uses the same value.
 	cleanupTimeout = 30 * time.Second
@@ -34,7 +34,7 @@ const (
 func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observation, reports []*state.Report) time.Duration {
 	met := d.Due[0]
 	if m.isEvicting(reports, met.IsHard(), time.Now()) {
-		return evictedInterval
+		return evictionCheckInterval
 	}
 	if wait := time.Until(m.retryAt[met.Threshold]); wait > 0 {
 		if _, r := m.choosePod(reports, nil, met.Signal, observed.Layout); r == nil {
@@ -68,7 +68,7 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshol
 	}
 	if ctx.Err() == nil && m.evictOne(ctx, met, l, reports, usage) {
 		m.reportAges(due, observed.at)
-		return evictedInterval, true
+		return evictionCheckInterval, true
 	}
 	return observeInterval, false
 }

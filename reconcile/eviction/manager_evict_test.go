@@ -134,7 +134,7 @@ func TestManager_Evicts(t *testing.T) {
 		m.run("critical", 2_000_000_000, 500)
 		m.checkAgain(t, "enough memory", observeInterval)
 		m.node.memory = 50
-		m.checkAgain(t, "short of memory", evictedInterval, "large")
+		m.checkAgain(t, "short of memory", evictionCheckInterval, "large")
 		want := plan.Eviction{
 			UID: "uid-large", Hash: "v1:a", Grace: time.Second, Restarts: true, Shortage: plan.Shortage{Signal: "memory.available", Available: "50", Threshold: "100"},
 			Message:          "The node was low on resource: memory. Threshold quantity: 100, available: 50. Container app was using 300, request is 0, has larger consumption of memory. ",
@@ -147,16 +147,16 @@ func TestManager_Evicts(t *testing.T) {
 			t.Errorf("events: got %q, want %q", m.events, want)
 		}
 		time.Sleep(time.Second)
-		m.checkAgain(t, "the worker has not reported yet", evictedInterval)
+		m.checkAgain(t, "the worker has not reported yet", evictionCheckInterval)
 		end := plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now(), Grace: time.Second}
 		m.finish("large", end, plan.PhaseWindDown)
-		m.checkAgain(t, "being stopped", evictedInterval)
+		m.checkAgain(t, "being stopped", evictionCheckInterval)
 		time.Sleep(20 * time.Second)
-		m.checkAgain(t, "still being stopped", evictedInterval)
+		m.checkAgain(t, "still being stopped", evictionCheckInterval)
 		m.finish("large", end, plan.PhaseCleanedUp)
-		m.checkAgain(t, "stopped", evictedInterval, "small")
+		m.checkAgain(t, "stopped", evictionCheckInterval, "small")
 		time.Sleep(31 * time.Second)
-		m.checkAgain(t, "not stopped in time", evictedInterval, "small")
+		m.checkAgain(t, "not stopped in time", evictionCheckInterval, "small")
 		m.finish("small", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
 		m.checkAgain(t, "only a critical pod is left", observeInterval)
 		m.checkAgain(t, "only a critical pod is left", observeInterval)
@@ -181,12 +181,12 @@ func TestManager_Soft(t *testing.T) {
 		time.Sleep(observeInterval)
 		m.checkAgain(t, "end of the grace period is near", 3*time.Second)
 		time.Sleep(3 * time.Second)
-		m.checkAgain(t, "grace period has passed", evictedInterval, "web")
+		m.checkAgain(t, "grace period has passed", evictionCheckInterval, "web")
 		if got := m.evicted["web"].Grace; got != 20*time.Second {
 			t.Errorf("grace period of the pod: got %s, want 20s", got)
 		}
 		time.Sleep(49 * time.Second)
-		m.checkAgain(t, "the pod uses its grace period", evictedInterval)
+		m.checkAgain(t, "the pod uses its grace period", evictionCheckInterval)
 	})
 }
 
@@ -204,15 +204,15 @@ func TestManager_SoftGrace(t *testing.T) {
 		m.node.memory = 150
 		m.checkAgain(t, "grace period of the threshold", time.Second)
 		time.Sleep(time.Second)
-		m.checkAgain(t, "short of memory", evictedInterval, "large")
+		m.checkAgain(t, "short of memory", evictionCheckInterval, "large")
 		if got := m.evicted["large"].Grace; got != 5*time.Second {
 			t.Errorf("grace period of the pod: got %s, want 5s", got)
 		}
 		m.finish("large", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now(), Grace: 5 * time.Second}, plan.PhaseWindDown)
 		time.Sleep(34 * time.Second)
-		m.checkAgain(t, "the pod may still stop", evictedInterval)
+		m.checkAgain(t, "the pod may still stop", evictionCheckInterval)
 		time.Sleep(time.Second)
-		m.checkAgain(t, "the pod did not stop in time", evictedInterval, "other")
+		m.checkAgain(t, "the pod did not stop in time", evictionCheckInterval, "other")
 		if got := m.evicted["other"].Grace; got != 30*time.Second {
 			t.Errorf("grace period of a pod with the default: got %s, want 30s", got)
 		}
@@ -239,18 +239,18 @@ func TestManager_HardAfterSoft(t *testing.T) {
 				if isDeleted {
 					m.reports["slow"].Version = nil
 				}
-				m.checkAgain(t, "soft threshold", evictedInterval, "slow")
+				m.checkAgain(t, "soft threshold", evictionCheckInterval, "slow")
 				if !isDeleted {
 					m.finish("slow", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now(), Grace: 10 * time.Minute}, plan.PhaseWindDown)
 				}
 				time.Sleep(30 * time.Second)
 				m.node.memory = 50
-				m.checkAgain(t, "hard threshold, the pod may still stop", evictedInterval)
+				m.checkAgain(t, "hard threshold, the pod may still stop", evictionCheckInterval)
 				time.Sleep(time.Second)
 				m.node.memory = 150
-				m.checkAgain(t, "the pod uses its grace period", evictedInterval)
+				m.checkAgain(t, "the pod uses its grace period", evictionCheckInterval)
 				m.node.memory = 50
-				m.checkAgain(t, "hard threshold", evictedInterval, name)
+				m.checkAgain(t, "hard threshold", evictionCheckInterval, name)
 				if got := m.evicted[name].Grace; got != time.Second {
 					t.Errorf("grace period of the pod: got %s, want 1s", got)
 				}
@@ -268,7 +268,7 @@ func TestManager_Reclaims(t *testing.T) {
 		m.node.disk, m.reclaim.frees = 50, 50
 		m.checkAgain(t, "dead containers are sufficient", observeInterval)
 		m.node.disk, m.reclaim.frees = 50, 49
-		m.checkAgain(t, "dead containers are not sufficient", evictedInterval, "web")
+		m.checkAgain(t, "dead containers are not sufficient", evictionCheckInterval, "web")
 		if m.reclaim.calls != 2 || m.images.calls != 2 {
 			t.Errorf("got %d reclaims of containers and %d of images, want 2 of each", m.reclaim.calls, m.images.calls)
 		}
@@ -276,14 +276,14 @@ func TestManager_Reclaims(t *testing.T) {
 		m.run("web", 0, 300)
 		m.node.disk, m.reclaim.hangs = 50, true
 		began := time.Now()
-		m.checkAgain(t, "the runtime does not respond", evictedInterval, "web")
+		m.checkAgain(t, "the runtime does not respond", evictionCheckInterval, "web")
 		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("time until the eviction: got %s, want at most 15s", took)
 		}
 		m = newManagerTest(hardPolicy)
 		m.run("web", 0, 300)
 		m.node.memory = 50
-		m.checkAgain(t, "memory", evictedInterval, "web")
+		m.checkAgain(t, "memory", evictionCheckInterval, "web")
 		if m.reclaim.calls+m.images.calls != 0 {
 			t.Error("shortage of memory: got a removal of dead containers, want none")
 		}
@@ -311,7 +311,7 @@ func TestManager_MemoryFirst(t *testing.T) {
 				if took := time.Since(began); took != 3*time.Second {
 					t.Errorf("duration of the %s: got %s, want 3s", name, took)
 				}
-				m.checkAgain(t, "short of memory", evictedInterval, "web")
+				m.checkAgain(t, "short of memory", evictionCheckInterval, "web")
 				if want := []pressure.Conditions{{Disk: true}, {Disk: true, Memory: true}}; !slices.Equal(published, want) {
 					t.Errorf("published conditions: got %v, want %v", published, want)
 				}
@@ -336,7 +336,7 @@ func TestManager_ReclaimInterval(t *testing.T) {
 		m.checkAgain(t, "a pod that cannot be evicted", 9*time.Second)
 		m.run("web", 0, 300)
 		m.node.memory = 50
-		m.checkAgain(t, "short of memory, too", evictedInterval, "web")
+		m.checkAgain(t, "short of memory, too", evictionCheckInterval, "web")
 		m.finish("web", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
 		m.checkAgain(t, "only short of memory", observeInterval)
 		time.Sleep(4 * time.Second)
@@ -349,7 +349,7 @@ func TestManager_ReclaimInterval(t *testing.T) {
 			t.Errorf("got %d reclaims of containers, %d of images and the events %q, want 2, 2 and 5 events", m.reclaim.calls, m.images.calls, m.events)
 		}
 		m.run("new", 0, 300)
-		m.checkAgain(t, "a new pod", evictedInterval, "new")
+		m.checkAgain(t, "a new pod", evictionCheckInterval, "new")
 	})
 }
 
@@ -360,7 +360,7 @@ func TestManager_Unmeasured(t *testing.T) {
 	m.run("other", 0, 1)
 	m.usage, m.usageErr = nil, errors.New("no cgroups")
 	m.node.memory = 50
-	m.checkAgain(t, "unknown usage", evictedInterval, "other")
+	m.checkAgain(t, "unknown usage", evictionCheckInterval, "other")
 }
 
 // TestManager_Deleted checks that the grace period of a pod that is being deleted is shortened, and
@@ -374,7 +374,7 @@ func TestManager_Deleted(t *testing.T) {
 	m.run("foreign", 0, 900)
 	m.reports["foreign"].Observed[0].Foreign = true
 	m.node.memory = 50
-	m.checkAgain(t, "deleted pod", evictedInterval, "deleted")
+	m.checkAgain(t, "deleted pod", evictionCheckInterval, "deleted")
 	if diff := cmp.Diff(plan.Eviction{UID: "uid-deleted", Reason: deleted, Grace: time.Second}, m.evicted["deleted"]); diff != "" {
 		t.Errorf("deletion (-want +got):\n%s", diff)
 	}
@@ -390,13 +390,13 @@ func TestManager_Undeletable(t *testing.T) {
 		m.run("web", 0, 500)
 		m.run("small", 0, 100)
 		m.node.memory = 50
-		m.checkAgain(t, "deleted pod", evictedInterval, "deleted")
+		m.checkAgain(t, "deleted pod", evictionCheckInterval, "deleted")
 		time.Sleep(30 * time.Second)
-		m.checkAgain(t, "the deleted pod may still stop", evictedInterval)
+		m.checkAgain(t, "the deleted pod may still stop", evictionCheckInterval)
 		time.Sleep(time.Second)
-		m.checkAgain(t, "the deleted pod did not stop in time", evictedInterval, "web")
+		m.checkAgain(t, "the deleted pod did not stop in time", evictionCheckInterval, "web")
 		m.finish("web", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
-		m.checkAgain(t, "web has stopped", evictedInterval, "small")
+		m.checkAgain(t, "web has stopped", evictionCheckInterval, "small")
 		m.finish("small", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
 		m.checkAgain(t, "only the deleted pod is left", observeInterval)
 		time.Sleep(time.Hour)
@@ -407,7 +407,7 @@ func TestManager_Undeletable(t *testing.T) {
 		delete(m.reports, "deleted")
 		m.checkAgain(t, "the deleted pod is gone", observeInterval)
 		m.run("deleted", 0, 900)
-		m.checkAgain(t, "another pod with the same UID", evictedInterval, "deleted")
+		m.checkAgain(t, "another pod with the same UID", evictionCheckInterval, "deleted")
 	})
 }
 
@@ -419,11 +419,11 @@ func TestManager_NotEvicted(t *testing.T) {
 		m.run("large", 0, 900)
 		m.run("small", 0, 100)
 		m.node.memory = 50
-		m.checkAgain(t, "largest pod", evictedInterval, "large")
+		m.checkAgain(t, "largest pod", evictionCheckInterval, "large")
 		time.Sleep(31 * time.Second)
-		m.checkAgain(t, "the largest pod did not stop in time", evictedInterval, "small")
+		m.checkAgain(t, "the largest pod did not stop in time", evictionCheckInterval, "small")
 		m.finish("small", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
-		m.checkAgain(t, "no other pod is left", evictedInterval, "large")
+		m.checkAgain(t, "no other pod is left", evictionCheckInterval, "large")
 	})
 }
 
@@ -435,9 +435,9 @@ func TestManager_Restarted(t *testing.T) {
 	m.run("web", 0, 900)
 	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseWindDown)
 	m.node.memory = 50
-	m.checkAgain(t, "being stopped", evictedInterval)
+	m.checkAgain(t, "being stopped", evictionCheckInterval)
 	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now().Add(-time.Hour)}, plan.PhaseWindDown)
-	m.checkAgain(t, "does not stop", evictedInterval, "web")
+	m.checkAgain(t, "does not stop", evictionCheckInterval, "web")
 }
 
 // TestManager_OnEvict checks that the age of the observation includes the time for measuring pods,
@@ -454,7 +454,7 @@ func TestManager_OnEvict(t *testing.T) {
 		}
 		m.run("web", 0, 300)
 		m.usageHangs = true
-		m.checkAgain(t, "short of disk space", evictedInterval, "web")
+		m.checkAgain(t, "short of disk space", evictionCheckInterval, "web")
 		if want := []string{"nodefs.available " + usageTimeout.String()}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

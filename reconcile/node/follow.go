@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Addresses are read every pollEvery and after each event. There is a pause of minReadInterval after
+// Addresses are read every pollInterval and after each event. There is a pause of minReadInterval after
 // each reading, because a busy host may have thousands of events per second, and each start of a pod
 // causes several events.
 const (
-	pollEvery       = 10 * time.Second
+	pollInterval    = 10 * time.Second
 	minReadInterval = 500 * time.Millisecond
 )
 
@@ -146,7 +146,7 @@ func (f *AddressWatcher) Run(ctx context.Context, onChange func(Addresses)) {
 	var events sync.WaitGroup
 	defer events.Wait()
 	events.Go(func() { f.followEvents(ctx, wakeCh) })
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	defer f.finishWrites()
 	onChange(f.Addresses())
@@ -202,7 +202,7 @@ func (f *AddressWatcher) chooseAddresses(r hostAddresses) Addresses {
 }
 
 // followEvents sends a value to wakeCh after each event until ctx is done. If events cannot be
-// received, it tries again every pollEvery.
+// received, it tries again every pollInterval.
 func (f *AddressWatcher) followEvents(ctx context.Context, wakeCh chan<- struct{}) {
 	for logged := false; ; {
 		err := f.o.watchEvents(ctx, wakeCh)
@@ -211,9 +211,9 @@ func (f *AddressWatcher) followEvents(ctx context.Context, wakeCh chan<- struct{
 		}
 		if !logged {
 			logged = true
-			f.o.Log.Warn("receiving the kernel's events about addresses failed; polling instead", "every", pollEvery, "err", err)
+			f.o.Log.Warn("receiving the kernel's events about addresses failed; polling instead", "every", pollInterval, "err", err)
 		}
-		if !sleep(ctx, pollEvery) {
+		if !sleep(ctx, pollInterval) {
 			return
 		}
 	}

@@ -112,7 +112,7 @@ func TestAddressFollower(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		h.set("10.0.0.2 default=10.0.0.2")
-		time.Sleep(pollEvery)
+		time.Sleep(pollInterval)
 		if got := reported(); got != "127.0.0.1 10.0.0.1 10.0.0.2" {
 			t.Errorf("reported after a lost event: got %s, want 10.0.0.2 as the last", got)
 		}
@@ -149,7 +149,7 @@ func TestAddressFollower_WithoutEvents(t *testing.T) {
 	o := AddressOptions{watchEvents: func(context.Context, chan<- struct{}) error { return errors.New("too many open files") }}
 	following(t, o, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		h.set("10.0.0.1 default=10.0.0.1")
-		time.Sleep(pollEvery)
+		time.Sleep(pollInterval)
 		if got := reported(); got != "127.0.0.1 10.0.0.1" {
 			t.Errorf("got %s, want the address found by polling", got)
 		}

@@ -141,9 +141,9 @@ func (p *PressureObserver) Observe() pressure.Observations {
 	return out
 }
 
-// observeDisk adds the space and the inodes of the file system that contains dir, and returns the ID
-// of its device. It returns 0 if the file system cannot be read.
-func (p *PressureObserver) observeDisk(out *pressure.Observations, dir string, space, inodes pressure.Signal) (device uint64) {
+// observeDisk adds the space and the inodes of the file system that contains dir to out, and
+// returns the ID of its device. It returns 0 if the file system cannot be read.
+func (p *PressureObserver) observeDisk(out *pressure.Observations, dir string, spaceSignal, inodesSignal pressure.Signal) (device uint64) {
 	s, err := StatFilesystem(dir)
 	if err == nil {
 		device, err = deviceOf(dir)
@@ -151,8 +151,8 @@ func (p *PressureObserver) observeDisk(out *pressure.Observations, dir string, s
 	if !p.check(dir, err) {
 		return 0
 	}
-	out.Signals[space] = pressure.Observation{Capacity: int64(s.CapacityBytes), Available: int64(s.AvailableBytes)}
-	out.Signals[inodes] = pressure.Observation{Capacity: int64(s.Inodes), Available: int64(s.InodesFree)}
+	out.Signals[spaceSignal] = pressure.Observation{Capacity: int64(s.CapacityBytes), Available: int64(s.AvailableBytes)}
+	out.Signals[inodesSignal] = pressure.Observation{Capacity: int64(s.Inodes), Available: int64(s.InodesFree)}
 	return device
 }
 
@@ -165,7 +165,7 @@ func deviceOf(dir string) (uint64, error) {
 	return uint64(info.Sys().(*syscall.Stat_t).Dev), nil
 }
 
-// check reports whether err is nil. It logs an error unless it is the last error of the subject.
+// check reports whether err is nil. It logs err, unless the last error of the subject was the same.
 func (p *PressureObserver) check(subject string, err error) bool {
 	if err == nil {
 		delete(p.lastError, subject)

@@ -9,7 +9,7 @@ import (
 )
 
 // SwapEvents returns an event if the host has swap, and the kernel may write the files of
-// memory-backed volumes to it.
+// memory-backed volumes to the swap.
 func SwapEvents(at time.Time) []event.Event {
 	if swap, err := ReadMemInfo("SwapTotal"); err != nil || swap == 0 || supportsNoSwap() {
 		return nil

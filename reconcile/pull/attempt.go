@@ -103,7 +103,7 @@ func (p *Puller) querySize(ctx context.Context, image string) uint64 {
 func (p *Puller) pullAndMeasure(ctx context.Context, o request, logins []login) (pullResult, error) {
 	start := time.Now()
 	pulled, err := p.pullWithCredentials(ctx, o, logins)
-	pulled.took = time.Since(start)
+	pulled.pullTime = time.Since(start)
 	return pulled, err
 }
 

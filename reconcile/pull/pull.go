@@ -151,11 +151,12 @@ type sharedPull struct {
 
 // A pullResult is the result of a successful pull.
 type pullResult struct {
-	ref, warning string        // reference of the image, and a problem that did not make the pull fail
-	id           string        // the ID of the image; "" if the pull was not recorded
-	usedLogin    *login        // the credentials of the pull; nil if it needed none
-	took         time.Duration // the duration without the wait for a slot
-	size         uint64        // in bytes; 0 if unknown
+	ref       string        // the reference of the image
+	warning   string        // a problem that did not make the pull fail
+	id        string        // the ID of the image; "" if the pull was not recorded
+	usedLogin *login        // the credentials of the pull; nil if it needed none
+	pullTime  time.Duration // the duration without the wait for a slot
+	size      uint64        // in bytes; 0 if unknown
 }
 
 // addWarning appends text to the warning of r.
@@ -236,7 +237,7 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, onPull func(
 	p.verifier.recordSharedPull(r.Image, pulled, logins)
 	return result.Image{
 		Ref: pulled.ref, Warning: pulled.warning,
-		Pull: &event.Pull{Took: pulled.took, TookWithWait: time.Since(start), Size: pulled.size},
+		Pull: &event.Pull{Took: pulled.pullTime, TookWithWait: time.Since(start), Size: pulled.size},
 	}, nil
 }
 

@@ -115,7 +115,7 @@ type Options struct {
 	// OnCall is called after every call. method is the CRI name of the called method, for
 	// example "RunPodSandbox". OnCall may be called concurrently and must not block. It may
 	// be nil.
-	OnCall func(method string, took time.Duration, err error)
+	OnCall func(method string, duration time.Duration, err error)
 	// Tracer creates a span for every call except streams. If Tracer is nil, calls are not traced.
 	Tracer trace.Tracer
 }

@@ -48,7 +48,7 @@ func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []
 			}
 		}
 	}
-	return layers.layers(), nil
+	return layers.usageByPod(), nil
 }
 
 // layersByPod contains the statistics of the newest attempt of each container, by pod UID
@@ -67,8 +67,8 @@ func (l layersByPod) add(uid types.UID, s *api.ContainerStats) {
 	}
 }
 
-// layers returns the disk usage by pod.
-func (l layersByPod) layers() map[types.UID]LayerUsage {
+// usageByPod returns the disk usage of the writable layers of each pod.
+func (l layersByPod) usageByPod() map[types.UID]LayerUsage {
 	usages := map[types.UID]LayerUsage{}
 	for uid, containers := range l {
 		usage := LayerUsage{Bytes: map[string]int64{}}

@@ -111,7 +111,7 @@ func containerFromList(c *api.Container) runtime.Container {
 
 // errNoExitCode is the reason why a container has the state ExitCodeUnknown although the runtime
 // returned its status.
-var errNoExitCode = errors.New("the runtime reports that the container has exited, but no exit code")
+var errNoExitCode = errors.New("the runtime reports that the container has exited, but it reports no exit code")
 
 // containerFromStatus converts a CRI status, which does not contain the sandbox ID. If the status
 // of an exited container has no finish time, the state is ExitCodeUnknown, because CRI requires the

@@ -52,7 +52,7 @@ func dialSocket(socket string, dials *atomic.Uint64, o Options) (*grpc.ClientCon
 }
 
 // reportCalls returns an interceptor that calls onCall after every call.
-func reportCalls(onCall func(method string, took time.Duration, err error)) grpc.UnaryClientInterceptor {
+func reportCalls(onCall func(method string, duration time.Duration, err error)) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		start := time.Now()
 		err := call(ctx, method, req, reply, conn, options...)

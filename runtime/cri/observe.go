@@ -34,10 +34,10 @@ type ObserverOptions struct {
 	MaxRelistInterval time.Duration
 	// OnRelist is called after every complete relist with its start time and duration. It
 	// must not block. It may be nil.
-	OnRelist func(asOf time.Time, took time.Duration)
+	OnRelist func(asOf time.Time, duration time.Duration)
 	// OnPodRelist is called after every pass that observed single pods, with the duration of
 	// the pass. It must not block. It may be nil.
-	OnPodRelist func(took time.Duration)
+	OnPodRelist func(duration time.Duration)
 	// Logger receives a message when the runtime becomes unreachable or reachable again. Nil
 	// means slog.Default().
 	Logger *slog.Logger

@@ -20,7 +20,7 @@ import (
 // creation time never change in CRI, so comparing the state is sufficient.
 type draft struct {
 	opts             *ObserverOptions
-	prior            map[types.NamespacedName]*runtime.Pod // pods that the previous pass returned
+	previousPods     map[types.NamespacedName]*runtime.Pod // pods that the previous pass returned
 	failedQueries    map[string]failedQuery                // from earlier passes
 	asOf             time.Time                             // time at which this pass began
 	newFailedQueries map[string]types.NamespacedName       // pods with a status query that failed or must be repeated, by ID of the sandbox or container
@@ -65,21 +65,21 @@ type containerDraft struct {
 	result    queryResult
 }
 
-// newDraft returns an empty draft of a pass. prior contains the previous state of the pods
+// newDraft returns an empty draft of a pass. previousPods contains the previous state of the pods
 // to observe.
-func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod, failedQueries map[string]failedQuery, asOf time.Time) *draft {
+func newDraft(opts *ObserverOptions, previousPods map[types.NamespacedName]*runtime.Pod, failedQueries map[string]failedQuery, asOf time.Time) *draft {
 	d := &draft{
 		opts:             opts,
-		prior:            prior,
+		previousPods:     previousPods,
 		failedQueries:    failedQueries,
 		asOf:             asOf,
 		newFailedQueries: map[string]types.NamespacedName{},
-		priorSandboxes:   make(map[string]priorSandbox, len(prior)),
-		priorContainers:  make(map[string]*runtime.Container, len(prior)),
-		sandboxesByID:    make(map[string]*sandboxDraft, len(prior)),
+		priorSandboxes:   make(map[string]priorSandbox, len(previousPods)),
+		priorContainers:  make(map[string]*runtime.Container, len(previousPods)),
+		sandboxesByID:    make(map[string]*sandboxDraft, len(previousPods)),
 		orphans:          map[orphanKey]*sandboxDraft{},
 	}
-	for _, pod := range prior {
+	for _, pod := range previousPods {
 		for i := range pod.Incarnations {
 			in := &pod.Incarnations[i]
 			if in.ID != "" {
@@ -112,34 +112,34 @@ func (d *draft) add(l listing) error {
 // state did not change.
 func (d *draft) addSandbox(item *wireItem) error {
 	_, isRetry := d.failedQueries[string(item.id)]
-	prior, isKnown := d.priorSandboxes[string(item.id)]
-	sd := &sandboxDraft{key: prior.key}
-	if isKnown && !isRetry && prior.sandbox.Ready == isReady(api.PodSandboxState(item.state)) {
-		sd.sandbox, sd.previous = *prior.sandbox, prior.incarnation
+	previousState, isKnown := d.priorSandboxes[string(item.id)]
+	sd := &sandboxDraft{key: previousState.key}
+	if isKnown && !isRetry && previousState.sandbox.Ready == isReady(api.PodSandboxState(item.state)) {
+		sd.sandbox, sd.previous = *previousState.sandbox, previousState.incarnation
 	} else {
 		var listed api.PodSandbox
 		if err := proto.Unmarshal(item.raw, &listed); err != nil {
 			return err
 		}
-		d.setSandbox(sd, &listed, prior.sandbox)
+		d.setSandbox(sd, &listed, previousState.sandbox)
 	}
 	d.allSandboxes = append(d.allSandboxes, sd)
 	d.sandboxesByID[sd.sandbox.ID] = sd
 	return nil
 }
 
-// setSandbox fills sd from the list. It copies the addresses and host IDs from prior, which may be nil.
-// It also schedules the query of the status if the query is needed, unless an earlier query failed and
-// must not be repeated yet.
-func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.Sandbox) {
+// setSandbox fills sd from the list. It copies the addresses and host IDs from previousSandbox,
+// which may be nil. It also schedules the query of the status if the query is needed, unless an
+// earlier query failed and must not be repeated yet.
+func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, previousSandbox *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = sandboxFromList(s)
 	sd.sandbox.Foreign = !d.isOurs(s.GetLabels())
-	if prior != nil {
-		sd.sandbox.IPs, sd.sandbox.MappedIDs = prior.IPs, prior.MappedIDs
+	if previousSandbox != nil {
+		sd.sandbox.IPs, sd.sandbox.MappedIDs = previousSandbox.IPs, previousSandbox.MappedIDs
 	}
 	switch {
-	case !d.needsQuery(&sd.sandbox, prior):
+	case !d.needsQuery(&sd.sandbox, previousSandbox):
 	case d.isRetryPending(s.GetId()):
 		sd.result = retryPending
 	case sd.sandbox.Foreign:
@@ -150,11 +150,11 @@ func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.S
 }
 
 // needsQuery reports whether the status of a sandbox must be queried. The addresses of a ready sandbox
-// are needed, and so are the host IDs of every foreign sandbox. The host IDs never change. prior may
-// be nil.
-func (d *draft) needsQuery(s, prior *runtime.Sandbox) bool {
+// are needed, and so are the host IDs of every foreign sandbox. The host IDs never change.
+// previousSandbox may be nil.
+func (d *draft) needsQuery(s, previousSandbox *runtime.Sandbox) bool {
 	_, isRetry := d.failedQueries[s.ID]
-	return s.Ready && !d.isIgnored(s) || s.Foreign && (prior == nil || isRetry)
+	return s.Ready && !d.isIgnored(s) || s.Foreign && (previousSandbox == nil || isRetry)
 }
 
 // isOurs reports whether an object with these labels belongs to this podd, so that its sandbox is
@@ -214,8 +214,8 @@ func (d *draft) addContainer(item *wireItem) error {
 
 // wasForeign reports whether a sandbox was Foreign after the previous pass.
 func (d *draft) wasForeign(sandboxID string) bool {
-	prior := d.priorSandboxes[sandboxID].sandbox
-	return prior != nil && prior.Foreign
+	previousSandbox := d.priorSandboxes[sandboxID].sandbox
+	return previousSandbox != nil && previousSandbox.Foreign
 }
 
 // draftForMissingSandbox returns the draft for the sandbox of a container whose sandbox does not

@@ -10,7 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// buildPods returns the observed pods. If nothing changed in a pod, the pod keeps its pointer.
+// buildPods returns the observed pods. If nothing changed in a pod, its pointer is that of the
+// previous pass.
 func (d *draft) buildPods() map[types.NamespacedName]*runtime.Pod {
 	drafts := make(map[types.NamespacedName][]*sandboxDraft, len(d.allSandboxes))
 	for _, sd := range d.allSandboxes {
@@ -20,7 +21,7 @@ func (d *draft) buildPods() map[types.NamespacedName]*runtime.Pod {
 	}
 	pods := make(map[types.NamespacedName]*runtime.Pod, len(drafts))
 	for key, sandboxes := range drafts {
-		previous := d.prior[key]
+		previous := d.previousPods[key]
 		if previous != nil && isUnchanged(sandboxes, previous) {
 			pods[key] = previous
 			continue

@@ -116,19 +116,19 @@ func (o *Observer) updateHealth(s runtime.Snapshot, err error) {
 
 // recordPass calls OnRelist or OnPodRelist after a successful pass.
 func (o *Observer) recordPass(s runtime.Snapshot) {
-	took := time.Since(s.AsOf)
+	duration := time.Since(s.AsOf)
 	switch {
 	case s.IsComplete && o.opts.OnRelist != nil:
-		o.opts.OnRelist(s.AsOf, took)
+		o.opts.OnRelist(s.AsOf, duration)
 	case !s.IsComplete && o.opts.OnPodRelist != nil:
-		o.opts.OnPodRelist(took)
+		o.opts.OnPodRelist(duration)
 	}
 }
 
 // pauseAfterPass pauses for as long as the last pass took, but at most 100 ms. Therefore, passes
 // that take up to 100 ms use at most half of the time.
-func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error {
-	timer := time.NewTimer(min(took, 100*time.Millisecond))
+func (o *Observer) pauseAfterPass(ctx context.Context, passDuration time.Duration) error {
+	timer := time.NewTimer(min(passDuration, 100*time.Millisecond))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -139,10 +139,10 @@ func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error
 }
 
 // settleDelay returns how long to wait for further changes before the next pass, if podd probably
-// made the changes itself. took is the duration of the last pass over all pods. During a burst of
-// changes, every pass observes all pods, and its cost grows with their number. With this delay,
-// passes use at most one fiftieth of the time.
-func settleDelay(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
+// made the changes itself. passDuration is the duration of the last pass over all pods. During a
+// burst of changes, every pass observes all pods, and its cost grows with their number. With this
+// delay, passes use at most one fiftieth of the time.
+func settleDelay(passDuration time.Duration) time.Duration { return min(50*passDuration, 10*time.Second) }
 
 // backOff returns the delay after n failures. After one failure, the delay is equal to firstDelay.
 // It doubles with each further failure up to limit.

@@ -26,7 +26,7 @@ type tail struct {
 	stream     Stream // "" means both streams
 	lineCount  int
 	streams    map[Stream]*tailStream
-	lookedBack int64 // number of bytes read since enough lines were found
+	extraBytes int64 // bytes read since enough lines were found
 }
 
 type tailStream struct {
@@ -35,11 +35,11 @@ type tailStream struct {
 	isInLine bool
 }
 
-// findStart returns the offsets in f at which the tails of the streams begin. enough reports
+// findStart returns the offsets in f at which the tails of the streams begin. isComplete reports
 // whether the tail is complete, so that earlier files are not needed. findStart must be called for
 // a container's files in reverse order. It ignores an incomplete last line, because the line may
 // still be written.
-func (t *tail) findStart(f *os.File) (starts map[Stream]int64, enough bool, err error) {
+func (t *tail) findStart(f *os.File) (starts map[Stream]int64, isComplete bool, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, false, err
@@ -51,23 +51,23 @@ func (t *tail) findStart(f *os.File) (starts map[Stream]int64, enough bool, err 
 	starts = map[Stream]int64{}
 	end, err := visitLinesBackwards(f, size, func(offset, length int64, head []byte) bool {
 		if t.lineCount >= t.maxLines {
-			t.lookedBack += length
+			t.extraBytes += length
 		}
-		enough = t.addEntry(parse(head), offset, starts)
-		return !enough
+		isComplete = t.addEntry(parse(head), offset, starts)
+		return !isComplete
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
 		if _, ok := starts[s]; !ok && isNewestFile { // no text yet, so that the tail begins at the end of the file
 			starts[s] = end
 		}
 	}
-	return starts, enough, err
+	return starts, isComplete, err
 }
 
 // addEntry adds the entry e to the tail. The parameter offset is the offset of e in the file. It
 // must be lower than the offsets of all earlier calls. If e belongs to a counted line, addEntry
-// stores the offset in starts. If enough is true, the tail is complete (isComplete).
-func (t *tail) addEntry(e Entry, offset int64, starts map[Stream]int64) (enough bool) {
+// stores the offset in starts. addEntry reports whether the tail is complete now.
+func (t *tail) addEntry(e Entry, offset int64, starts map[Stream]int64) (isComplete bool) {
 	if t.stream != "" && e.Stream != t.stream && !e.Malformed {
 		return false
 	}
@@ -95,7 +95,7 @@ func (t *tail) isComplete() bool {
 	if t.lineCount < t.maxLines {
 		return false
 	}
-	if t.lookedBack > maxLookBack {
+	if t.extraBytes > maxLookBack {
 		return true
 	}
 	for _, s := range t.streams {
@@ -170,7 +170,7 @@ func (r *reader) openTail(files []File) error {
 		if files[i].Compressed { // No newer file was opened, so the whole compressed file is emitted.
 			break
 		}
-		starts, enough, err := t.findStart(s.f)
+		starts, isComplete, err := t.findStart(s.f)
 		if err != nil {
 			return fail(fmt.Errorf("reading the log %s: %w", s.f.Name(), err))
 		}
@@ -182,7 +182,7 @@ func (r *reader) openTail(files []File) error {
 		if err := s.seek(firstOffset); err != nil {
 			return fail(err)
 		}
-		if enough {
+		if isComplete {
 			break
 		}
 	}

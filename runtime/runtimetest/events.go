@@ -9,9 +9,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A feed sends events to subscribers. Without a subscriber, feed stores events for the next
-// subscriber, as containerd does. Unlike containerd, feed never blocks on a slow subscriber. The
-// lock of the Runtime guards it.
+// A feed sends events to subscribers. Without a subscriber, the feed stores events for the next
+// subscriber, as containerd does. Unlike containerd, the feed never blocks on a slow subscriber.
+// The lock of the Runtime guards it.
 type feed struct {
 	subscribers []*subscriber
 	backlog     []*api.ContainerEventResponse

@@ -14,7 +14,7 @@ type cachedValue[T any] struct {
 	lock         chan struct{} // contains one element while unlocked; guards all following fields
 	value        T
 	computedAt   time.Time     // time at which value was computed; zero before the first value
-	took         time.Duration // duration of the last computation
+	computeTime  time.Duration // duration of the last computation
 }
 
 func newCachedValue[T any]() *cachedValue[T] {
@@ -48,7 +48,7 @@ func (k *cachedValue[T]) get(ctx context.Context, age time.Duration, compute fun
 		return zero, err
 	}
 	k.value, k.computedAt = v, time.Now()
-	k.took = k.computedAt.Sub(start)
+	k.computeTime = k.computedAt.Sub(start)
 	return v, nil
 }
 
@@ -56,7 +56,7 @@ func (k *cachedValue[T]) get(ctx context.Context, age time.Duration, compute fun
 // must hold the lock.
 func (k *cachedValue[T]) reuseTime() time.Duration {
 	if k.isIncomplete != nil && k.isIncomplete(k.value) {
-		return k.took
+		return k.computeTime
 	}
-	return maxTimeFraction * k.took
+	return maxTimeFraction * k.computeTime
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // basicMetrics contains the metrics for CPU and memory. processMetrics also contains the number of
-// processes. allMetrics contains all metrics that a kubelet reads with cAdvisor. All omit the CPU
-// load, as the kubelet does.
+// processes. allMetrics contains all metrics that a kubelet reads with cAdvisor. None of these sets
+// contains the CPU load, as in the kubelet.
 var (
 	basicMetrics   = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}}
 	processMetrics = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.ProcessMetrics: {}}

@@ -17,13 +17,13 @@ type Count struct {
 	// healthy or not listed.
 	Total int64
 	// Listed is the number of devices that the device plugin lists, or listed before it disconnected
-	// less than 5 minutes ago. Healthy is the number of these devices that are healthy. It is zero if
-	// no plugin serves the resource.
+	// less than 5 minutes ago. Healthy is the number of these devices that are healthy; it is
+	// zero if no plugin serves the resource.
 	Listed, Healthy int64
 	// IsServed reports whether a device plugin currently serves the resource.
 	IsServed bool
-	// IsAwaited reports whether no device plugin serves the resource, but podd was started or a plugin
-	// registered or disconnected so recently that a plugin may serve it soon.
+	// IsAwaited reports whether a device plugin may soon serve the resource. None serves it
+	// now, but podd was started, or a plugin registered or disconnected, only a short time ago.
 	IsAwaited bool
 }
 

@@ -30,7 +30,7 @@ type client struct {
 	options  *v1beta1.DevicePluginOptions
 	callSlot chan struct{} // capacity 1, because there is one call at a time
 	// onAllocate is Server.OnAllocate.
-	onAllocate func(resource string, took time.Duration)
+	onAllocate func(resource string, duration time.Duration)
 }
 
 var _ device.Plugin = (*client)(nil)

@@ -57,7 +57,7 @@ type Server struct {
 	OnRegistered func(resource string)
 	// OnAllocate is called after each call of Allocate, which may have failed, with the duration of
 	// the call. It may be nil. It may be called concurrently.
-	OnAllocate func(resource string, took time.Duration)
+	OnAllocate func(resource string, duration time.Duration)
 
 	v1beta1.UnsafeRegistrationServer
 

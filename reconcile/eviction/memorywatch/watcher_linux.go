@@ -137,8 +137,9 @@ func (w *Watcher) pollTrigger(trigger, stop int) {
 }
 
 // Arm requests an event when the usage of memory has grown by distance bytes. A distance of 0 or
-// less requests none. It replaces the earlier request. Without cgroup v1 for memory, Arm requests only
-// events of the limits of the cgroup of all pods, if this cgroup exists by now.
+// less requests none. The request replaces the earlier one. Without cgroup v1 for memory, Arm
+// ignores distance. It then only requests events when the cgroup of all pods reaches a limit, if
+// this cgroup exists by now.
 func (w *Watcher) Arm(distance int64) {
 	w.limits.add()
 	if w.cgroup == "" {

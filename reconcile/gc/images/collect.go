@@ -108,10 +108,10 @@ func withoutNames(images []Image) []gc.Image {
 	return list
 }
 
-// removeAll removes those images in images that removals contains, and returns the removed images.
-// It continues after an error. Before each removal except the first, it checks again that the image
-// is not in use, because a removal may take long. The check does not list all images, so that the
-// duration of removeAll is proportional to their number.
+// removeAll removes the images that removals contains, and returns the removed images. images
+// contains all images. It continues after an error. Before each removal except the first, it checks
+// again that the image is not in use, because a removal may take long. The check does not list all
+// images, so that the duration of removeAll is proportional to their number.
 func (m *Manager) removeAll(ctx context.Context, images []Image, removals []gc.Removal) (removed []Image, err error) {
 	byID := make(map[string]Image, len(images))
 	for _, i := range images {

@@ -78,9 +78,9 @@ func (s *Store) resolveIntents(ctx context.Context, images Images, removeOld boo
 	return errors.Join(errs...)
 }
 
-// resolveIntent replaces the intent of an image by a record if the pull may have changed the image. If
-// it has not, resolveIntent removes the intent only if it is old. It does nothing while a pull of the
-// image is in progress.
+// resolveIntent replaces the intent of an image by a record if the pull may have changed the image.
+// If the pull has not changed the image, resolveIntent removes the intent only if isOld is true. It
+// does nothing while a pull of the image is in progress.
 func (s *Store) resolveIntent(ctx context.Context, images Images, name string, isOld bool) error {
 	imageStatus, isPresent, err := images.ImageStatus(ctx, name)
 	if err != nil {

@@ -62,7 +62,7 @@ func CheckPattern(pattern string) error {
 	case prefix == "":
 		return errors.New("it names no registry and no repository")
 	case isPrefix:
-		return nil // the kubelet checks no more
+		return nil // like the kubelet, accept every prefix before /*
 	case prefix != Repository(prefix):
 		return errors.New("it contains a tag or a digest; remove it")
 	}

@@ -88,10 +88,11 @@ func (f *faults) nextFault(path string) (fault Fault, ok bool) {
 	return Fault{}, false
 }
 
-func (f *faults) addHanging(by int) {
+// changeHangingCount adds delta to the number of hanging requests.
+func (f *faults) changeHangingCount(delta int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hangingCount += by
+	f.hangingCount += delta
 }
 
 // injectFaults applies faults to requests. It passes a request without a fault to next.
@@ -104,8 +105,8 @@ func (r *Registry) injectFaults(next http.Handler) http.Handler {
 		case fault.Status != 0:
 			writeError(w, fault.Status)
 		default:
-			r.faults.addHanging(1)
-			defer r.faults.addHanging(-1)
+			r.faults.changeHangingCount(1)
+			defer r.faults.changeHangingCount(-1)
 			select {
 			case <-req.Context().Done():
 			case <-r.closing:
