@@ -33,7 +33,7 @@ var impure = map[string]string{
 // TestPure checks that pure packages read no clock, perform no I/O, start no goroutine and use no
 // random numbers.
 func TestPure(t *testing.T) {
-	for _, dir := range []string{"plan", "admission", "state", "result", "status", "render", "event", "gc", "device/allocation", "eviction/pressure"} {
+	for _, dir := range []string{"plan", "admission", "state", "result", "status", "render", "event", "gc", "device/allocation", "eviction/pressure", "volume/selinux"} {
 		files, err := filepath.Glob(dir + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("Go files in %s: got %d (error %v), want at least one", dir, len(files), err)

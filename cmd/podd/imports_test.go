@@ -136,6 +136,7 @@ var pureImports = map[string][]string{
 	"podd/reconcile/pull/verify":       {"context", "os", "net"},
 	"podd/cmd/podd/internal/check":     {"context", "os", "net", "sync"},
 	"podd/reconcile/device/allocation": {"context", "os", "net", "sync"},
+	"podd/reconcile/volume/selinux":    {"context", "os", "net", "sync"},
 }
 
 // A listedPackage is a package in the output of go list.

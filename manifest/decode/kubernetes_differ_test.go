@@ -162,7 +162,6 @@ var stricter = []exception{
 	{"spec.securityContext.sysctls[].name", "with dots and slashes, two spellings can be the same name", false},
 	{"spec.securityContext.seccompProfile.localhostProfile", "it must not be the directory of the profiles itself", false},
 	{"spec.containers[].securityContext.seccompProfile.localhostProfile", "it must not be the directory of the profiles itself", false},
-	{"spec.securityContext.seLinuxChangePolicy", "podd does not mount volumes with a label; the runtime labels each file", false},
 	{"spec.containers[].volumeMounts[].mountPath", "two spellings can be the same path: /a and /a/", false},
 }
 

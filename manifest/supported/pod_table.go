@@ -112,7 +112,7 @@ var podFields = []row{
 	{"spec.securityContext.supplementalGroups", supported, ""},
 	{"spec.securityContext.supplementalGroupsPolicy", supported, ""},
 	{"spec.securityContext.seLinuxOptions", supported, ""},
-	{"spec.securityContext.seLinuxChangePolicy", supported, ""}, // only Recursive is valid, because the runtime labels each file
+	{"spec.securityContext.seLinuxChangePolicy", supported, ""},
 	{"spec.securityContext.appArmorProfile", supported, ""},
 	{"spec.securityContext.windowsOptions", refusedWithNote, windowsOnly},
 	{"spec.securityContext.seccompProfile", supported, ""},

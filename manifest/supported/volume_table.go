@@ -74,7 +74,7 @@ var driverFields = []row{
 	{"spec.volumeLifecycleModes", supported, ""},
 	{"spec.fsGroupPolicy", supported, ""},
 	{"spec.requiresRepublish", supported, ""},
-	{"spec.seLinuxMount", supported, ""}, // podd never passes the mount option, and the files keep their labels
+	{"spec.seLinuxMount", supported, ""},
 	{"spec.storageCapacity", acceptedWithWarning, schedulerOnly},
 	{"spec.preventPodSchedulingIfMissing", acceptedWithWarning, schedulerOnly},
 	{"spec.nodeAllocatableUpdatePeriodSeconds", acceptedWithWarning, schedulerOnly},

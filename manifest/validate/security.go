@@ -27,7 +27,7 @@ func validatePodSecurity(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, validateOneOf(path.Child("supplementalGroupsPolicy"), *p, v1.SupplementalGroupsPolicyMerge, v1.SupplementalGroupsPolicyStrict)...)
 	}
 	if p := sc.SELinuxChangePolicy; p != nil {
-		errs = append(errs, validateOneOf(path.Child("seLinuxChangePolicy"), *p, v1.SELinuxChangePolicyRecursive)...)
+		errs = append(errs, validateOneOf(path.Child("seLinuxChangePolicy"), *p, v1.SELinuxChangePolicyMountOption, v1.SELinuxChangePolicyRecursive)...)
 	}
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)

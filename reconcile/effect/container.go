@@ -253,6 +253,11 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	if err != nil {
 		return nil, in, err
 	}
+	if s.Node.SELinuxEnabled {
+		if in.Relabelable, err = e.Disk.Relabelable(volumes); err != nil {
+			return nil, in, fmt.Errorf("reading which volumes can be relabeled: %w", err)
+		}
+	}
 	in.Images = map[string]string{}
 	for _, v := range images {
 		in.Images[v.volume] = v.Ref

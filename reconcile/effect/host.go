@@ -82,6 +82,10 @@ type Disk interface {
 	// Prepare creates the pod's volumes, updates the files in them to their specified
 	// content, and returns the host paths of the volumes by name.
 	Prepare(ctx context.Context, pod *manifest.Pod, content render.Volumes) (map[string]string, error)
+	// Relabelable returns the names of the volumes in whose mounts the SELinux label of a file can be
+	// changed. volumes contains the host paths of the volumes. Volumes outside the pod directories are
+	// not in the result.
+	Relabelable(volumes map[string]string) (map[string]bool, error)
 	// BindSubPaths opens the parts of the volumes that a container mounts by subPath, and
 	// returns their host paths by the index of the volumeMount. volumes contains the host
 	// paths of the volumes. Symbolic links in a volume cannot lead out of the volume.

@@ -44,6 +44,9 @@ type ContainerInput struct {
 	// Volumes contains the host path of every volume that the container mounts or uses as a block
 	// device, by the name of the volume.
 	Volumes map[string]string
+	// Relabelable contains the names of the volumes in whose mounts the label of a file can be changed. It
+	// may be nil if SELinux is disabled.
+	Relabelable map[string]bool
 	// SubPaths contains the host paths for volumeMounts with subPath or subPathExpr, by index
 	// in volumeMounts. The caller must have checked that the paths are within their volumes.
 	SubPaths map[int]string

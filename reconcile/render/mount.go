@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
-	"podd/manifest/disk"
+	"podd/manifest/intree"
 	"podd/runtime"
 )
 
@@ -157,8 +155,8 @@ func findVolume(in *ContainerInput, name string) *v1.Volume {
 }
 
 // mustRelabel reports whether the runtime must relabel the files of a volume on a node with SELinux.
-// These are the files that podd created, and the files on iSCSI and Fibre Channel disks that are not
-// read-only, as in the kubelet.
+// These are the files that podd created, and the files in CSI volumes and on iSCSI and Fibre Channel disks,
+// as in the kubelet. The files in a mount that is read-only or has one label for all files keep their label.
 func mustRelabel(in *ContainerInput, v *v1.Volume) bool {
 	if name := ClaimName(in.Pod, v); name != "" {
 		c := in.Refs.Claim(name)
@@ -166,21 +164,16 @@ func mustRelabel(in *ContainerInput, v *v1.Volume) bool {
 			return c != nil
 		}
 		s := &c.Volume.Spec
-		return (s.ISCSI != nil || s.FC != nil) && !isReadOnly(in, v) && !hasFixedLabels(s.MountOptions)
+		return (s.ISCSI != nil || s.FC != nil || s.CSI != nil) && canRelabel(in, v)
 	}
-	if v.ISCSI != nil || v.FC != nil {
-		return !isReadOnly(in, v)
+	if v.ISCSI != nil || v.FC != nil || v.CSI != nil || intree.IsInline(v) {
+		return canRelabel(in, v)
 	}
 	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(&v.VolumeSource)
 }
 
-// hasFixedLabels reports whether files on a filesystem with these mount options cannot be
-// relabeled. If the runtime tries to relabel them, the kernel returns EROFS or ENOTSUP, and the
-// runtime may then not create the container.
-func hasFixedLabels(options []string) bool {
-	return slices.ContainsFunc(disk.SplitMountOptions(options), func(option string) bool {
-		return option == "ro" || strings.HasPrefix(option, "context=")
-	})
+func canRelabel(in *ContainerInput, v *v1.Volume) bool {
+	return in.Relabelable[v.Name] && !isReadOnly(in, v)
 }
 
 // isReadOnly reports whether the volume is read-only regardless of its mounts.

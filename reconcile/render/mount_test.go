@@ -109,28 +109,29 @@ func TestRelabelOfClaims(t *testing.T) {
 	}
 }
 
-// TestRelabelOfDisks checks that iSCSI and Fibre Channel disks are relabeled unless they are read-only
-// or mounted with a context.
+// TestRelabelOfDisks checks that CSI volumes and iSCSI and Fibre Channel disks are relabeled unless they are
+// read-only or their mount does not store labels.
 func TestRelabelOfDisks(t *testing.T) {
 	for name, c := range map[string]struct {
 		source  v1.VolumeSource
 		volume  v1.PersistentVolumeSource // of the claim in source
-		options []string                  // mount options of volume
 		relabel bool
 	}{
 		"inline iscsi":           {source: v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{}}, relabel: true},
 		"inline iscsi read-only": {source: v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{ReadOnly: true}}},
 		"inline fc":              {source: v1.VolumeSource{FC: &v1.FCVolumeSource{}}, relabel: true},
 		"inline fc read-only":    {source: v1.VolumeSource{FC: &v1.FCVolumeSource{ReadOnly: true}}},
+		"inline csi":             {source: v1.VolumeSource{CSI: &v1.CSIVolumeSource{}}, relabel: true},
+		"inline csi read-only":   {source: v1.VolumeSource{CSI: &v1.CSIVolumeSource{ReadOnly: new(true)}}},
+		"inline cinder":          {source: v1.VolumeSource{Cinder: &v1.CinderVolumeSource{}}, relabel: true},
 		"inline nfs":             {source: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}},
 		"iscsi":                  {source: claimOf(false), volume: v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{}}, relabel: true},
 		"iscsi read-only":        {source: claimOf(false), volume: v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{ReadOnly: true}}},
-		"fc":                     {source: claimOf(false), volume: v1.PersistentVolumeSource{FC: &v1.FCVolumeSource{}}, relabel: true},
 		"iscsi, claim read-only": {source: claimOf(true), volume: v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{}}},
+		"fc":                     {source: claimOf(false), volume: v1.PersistentVolumeSource{FC: &v1.FCVolumeSource{}}, relabel: true},
 		"fc read-only":           {source: claimOf(false), volume: v1.PersistentVolumeSource{FC: &v1.FCVolumeSource{ReadOnly: true}}},
-		"mounted read-only":      {source: claimOf(false), volume: v1.PersistentVolumeSource{FC: &v1.FCVolumeSource{}}, options: []string{"noatime,ro"}},
-		"mounted with context":   {source: claimOf(false), volume: v1.PersistentVolumeSource{FC: &v1.FCVolumeSource{}}, options: []string{"noatime", "context=u:r:t:s0"}},
-		"other mount options":    {source: claimOf(false), volume: v1.PersistentVolumeSource{FC: &v1.FCVolumeSource{}}, options: []string{"rootcontext=u:r:t:s0,errors=remount-ro"}, relabel: true},
+		"csi":                    {source: claimOf(false), volume: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{}}, relabel: true},
+		"csi, claim read-only":   {source: claimOf(true), volume: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{}}},
 		"nfs":                    {source: claimOf(false), volume: v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{}}},
 		"hostPath":               {source: claimOf(false), volume: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{}}},
 	} {
@@ -138,16 +139,16 @@ func TestRelabelOfDisks(t *testing.T) {
 		in.Pod.Object.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: c.source}}
 		in.Volumes = map[string]string{"v": "/host/v"}
 		in.Refs = &refs.Resolved{Claims: map[string]refs.Claim{
-			"claim": {Volume: &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: c.volume, MountOptions: c.options}}},
+			"claim": {Volume: &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: c.volume}}},
 		}}
-		for _, enabled := range []bool{false, true} {
-			in.Node.SELinuxEnabled = enabled
+		for _, host := range []struct{ enabled, relabelable bool }{{false, true}, {true, false}, {true, true}} {
+			in.Node.SELinuxEnabled, in.Relabelable = host.enabled, map[string]bool{"v": host.relabelable}
 			rendered, err := Container(in)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if got, want := rendered.Mounts[0].SelinuxRelabel, enabled && c.relabel; got != want {
-				t.Errorf("%s, SELinux enabled %t: got relabel %t, want %t", name, enabled, got, want)
+			if got, want := rendered.Mounts[0].SelinuxRelabel, host.enabled && host.relabelable && c.relabel; got != want {
+				t.Errorf("%s, %+v: got relabel %t, want %t", name, host, got, want)
 			}
 		}
 	}

@@ -44,9 +44,9 @@ func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	case c.Volume.Spec.NFS != nil:
 		return newExportOfPV(c.Volume, false).check(p)
 	case c.Volume.Spec.CSI != nil:
-		return "", p.root.checkCSI()
+		return "", p.checkCSI(v)
 	case isDisk(c.Volume):
-		return checkDisk(newDiskSource(c.Volume, false))
+		return p.checkDisk(v, newDiskSource(c.Volume, false))
 	}
 	return localPath(c.Volume, false)
 }

@@ -14,6 +14,7 @@ import (
 	"podd/reconcile/render"
 	"podd/reconcile/volume/claim"
 	"podd/reconcile/volume/csi"
+	"podd/reconcile/volume/selinux"
 	"podd/runtime/safepath"
 )
 
@@ -23,14 +24,31 @@ type csiVolume struct{}
 
 func (csiVolume) matches(v *v1.Volume) bool { return v.CSI != nil || intree.IsInline(v) }
 
-func (csiVolume) check(p *podDir, _ *v1.Volume) (string, error) { return "", p.root.checkCSI() }
+func (csiVolume) check(p *podDir, v *v1.Volume) (string, error) { return "", p.checkCSI(v) }
 
 func (csiVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	return p.publishCSI(ctx, v)
 }
 
-// checkCSI returns an error if CSI volumes are not supported.
-func (d Dir) checkCSI() error {
+// checkCSI returns the error that publishCSI would return, as far as podd can determine the error without a
+// call to the driver.
+func (p *podDir) checkCSI(v *v1.Volume) error {
+	if err := p.root.requireCSI(); err != nil {
+		return err
+	}
+	if p.content == nil {
+		return nil
+	}
+	parameters := p.content.CSI(v)
+	if parameters == nil {
+		return nil
+	}
+	_, err := p.decideLabel(p.csiLabelVolume(v, parameters))
+	return err
+}
+
+// requireCSI returns an error if CSI volumes are not supported.
+func (d Dir) requireCSI() error {
 	if d.CSI == nil {
 		return errors.New("podd run --runonce does not support CSI volumes, because CSI drivers register with a podd that keeps running; run podd without --runonce")
 	}
@@ -41,7 +59,7 @@ func (d Dir) checkCSI() error {
 // with parameters for the driver is missing, but the volume is already published, publishCSI keeps
 // the volume.
 func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
-	if err := p.root.checkCSI(); err != nil {
+	if err := p.root.requireCSI(); err != nil {
 		return "", err
 	}
 	parameters := p.content.CSI(v)
@@ -51,7 +69,11 @@ func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
 		}
 		return "", fmt.Errorf("an object of the CSI volume %w; check the PersistentVolume, the CSIDriver, the Secrets and, in a cluster, the VolumeAttachment", render.ErrMissing)
 	}
-	published, err := p.root.CSI.Publish(ctx, csi.Volume{CSIVolume: parameters, Pod: p.pod, Name: v.Name})
+	var published csi.PublishResult
+	err := p.mountWithLabel(v, p.csiLabelVolume(v, parameters), func(label selinux.Mount) (err error) {
+		published, err = p.root.CSI.Publish(ctx, csi.Volume{CSIVolume: parameters, Pod: p.pod, Name: v.Name, SELinux: label})
+		return err
+	})
 	switch {
 	case err != nil:
 		return "", err

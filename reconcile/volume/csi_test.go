@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -16,12 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"podd/manifest/refs"
 	"podd/reconcile/plugins"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/csi"
+	"podd/reconcile/volume/selinux"
 	"podd/runtime/runtimetest/csidriver"
 )
 
@@ -41,6 +44,7 @@ func (csiContent) Claim(v *v1.Volume) *refs.Claim {
 		return nil
 	}
 	pv := &v1.PersistentVolume{}
+	pv.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
 	pv.Name, pv.Spec.CSI = "pv-"+v.Name, &v1.CSIPersistentVolumeSource{Driver: "host.csi.example.com"}
 	c := &refs.Claim{PersistentVolumeClaim: &v1.PersistentVolumeClaim{}, Volume: pv}
 	c.Namespace, c.Name = "default", v.PersistentVolumeClaim.ClaimName
@@ -203,3 +207,106 @@ func TestCSI_Errors(t *testing.T) {
 
 // errorOf returns the second result of a call.
 func errorOf[T any](_ T, err error) error { return err }
+
+// TestCSI_SELinux checks for which volumes the driver gets the label of the pod: a PersistentVolume of a
+// driver with seLinuxMount that all containers use with one label.
+func TestCSI_SELinux(t *testing.T) {
+	d, driver := newDirWithDriver(t)
+	d.SELinux = selinux.Policy{Process: "u:r:p:s0", File: "u:r:f:s0"}
+	spec := func(labels bool) *storage.CSIDriverSpec {
+		return &storage.CSIDriverSpec{SELinuxMount: &labels, VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent, storage.VolumeLifecycleEphemeral}}
+	}
+	content := csiContent{
+		"data":   {Driver: driver.Name, Handle: "vol-1", Volume: "pv-data", AccessMode: v1.ReadWriteOnce, DriverSpec: spec(true)},
+		"plain":  {Driver: driver.Name, Handle: "vol-2", Volume: "pv-plain", AccessMode: v1.ReadWriteOnce, DriverSpec: spec(false)},
+		"inline": {Driver: driver.Name, DriverSpec: spec(true)},
+		"own":    {Driver: driver.Name, Handle: "vol-3", Volume: "pv-own", AccessMode: v1.ReadWriteOnce, DriverSpec: spec(true), MountOptions: []string{"context=u:r:own:s0"}},
+	}
+	var volumes []v1.Volume
+	var mounts []v1.VolumeMount
+	for name, c := range content {
+		v := v1.Volume{Name: name}
+		if c.Volume == "" {
+			v.CSI = &v1.CSIVolumeSource{Driver: driver.Name}
+		} else {
+			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}
+		}
+		volumes, mounts = append(volumes, v), append(mounts, v1.VolumeMount{Name: name, MountPath: "/" + name})
+	}
+	pod := newPod(volumes...)
+	pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{SELinuxOptions: &v1.SELinuxOptions{Level: "s0:c1"}}
+	other := v1.Container{VolumeMounts: mounts, SecurityContext: &v1.SecurityContext{SELinuxOptions: &v1.SELinuxOptions{Level: "s0:c2"}}}
+	pod.Object.Spec.Containers = []v1.Container{{VolumeMounts: mounts}, other}
+	for _, err := range []error{d.Check(t.Context(), pod, content, nil), func() error { _, err := d.Prepare(t.Context(), pod, content); return err }()} {
+		if err == nil || !strings.Contains(err.Error(), `"data"`) || !strings.Contains(err.Error(), "different SELinux labels") || strings.Contains(err.Error(), "plain") {
+			t.Errorf("two containers with different labels: got %v, want an error about data only", err)
+		}
+	}
+	pod.Object.Spec.Containers = pod.Object.Spec.Containers[:1]
+	_, err := d.Prepare(t.Context(), pod, content)
+	must(t, err)
+	calls, err := driver.Calls()
+	must(t, err)
+	published := map[string]bool{}
+	for _, c := range calls {
+		if c.Event != csidriver.CallBegun || c.Method != "NodePublishVolume" && c.Method != "NodeStageVolume" {
+			continue
+		}
+		published[c.Volume] = true
+		want := map[string]string{"vol-1": `context=\"u:r:f:s0:c1\"`, "vol-3": "context=u:r:own:s0"}[c.Volume]
+		if request := string(c.Request); !strings.Contains(request, want) || want == "" && strings.Contains(request, "context=") {
+			t.Errorf("%s of %s: got %s, want %q", c.Method, c.Volume, request, want)
+		}
+	}
+	if len(published) != len(content) {
+		t.Errorf("got calls for %v, want calls for all volumes", published)
+	}
+	pod.Object.Spec.Containers = append(pod.Object.Spec.Containers, other) // must not stop a pod whose volumes are mounted
+	_, err = d.Prepare(t.Context(), pod, content)
+	must(t, err)
+}
+
+// TestOnLabel checks the results that are reported for volumes with SELinux labels.
+func TestOnLabel(t *testing.T) {
+	d, driver := newDirWithDriver(t)
+	d.SELinux = selinux.Policy{Process: "u:r:p:s0", File: "u:r:f:s0"}
+	var got []string
+	d.OnLabel = func(r LabelResult) {
+		kind := "labeled"
+		if r.Err != nil {
+			kind = map[selinux.ErrorKind]string{selinux.InvalidLabel: "invalid", selinux.DifferentLabels: "different", selinux.Conflict: "conflict"}[r.Err.Kind]
+		}
+		got = append(got, fmt.Sprintf("%s %s %s ignored %t", r.Plugin, r.AccessMode, kind, r.IsIgnored))
+	}
+	supportsLabels := true
+	spec := &storage.CSIDriverSpec{SELinuxMount: &supportsLabels, VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}
+	content := csiContent{"data": {Driver: driver.Name, Handle: "vol-1", Volume: "pv-data", AccessMode: v1.ReadWriteOnce, DriverSpec: spec}}
+	prepare := func(uid types.UID, levels ...string) error {
+		pod := newPod(v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}})
+		pod.UID = uid
+		for _, level := range levels {
+			pod.Object.Spec.Containers = append(pod.Object.Spec.Containers, v1.Container{
+				VolumeMounts:    []v1.VolumeMount{{Name: "data", MountPath: "/data"}},
+				SecurityContext: &v1.SecurityContext{SELinuxOptions: &v1.SELinuxOptions{Level: level}},
+			})
+		}
+		_, err := d.Prepare(t.Context(), pod, content)
+		return err
+	}
+	for range 2 { // the second call does not mount the volume
+		must(t, prepare("a", "s0:c1"))
+	}
+	for _, err := range []error{prepare("b", "s0:c2"), prepare("b", "s0:c1", "s0:c2"), prepare("b", `"`)} {
+		if err == nil {
+			t.Error("got no error about the label, want one")
+		}
+	}
+	d.SELinux.OnlySinglePod = true
+	must(t, prepare("c", "s0:c1", "s0:c2"))
+	must(t, prepare("d", "s0:c1"))
+	plugin := "kubernetes.io/csi:" + driver.Name + " RWO "
+	want := []string{plugin + "labeled ignored false", plugin + "conflict ignored false", plugin + "different ignored false", plugin + "invalid ignored false", plugin + "different ignored true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got the results %q, want %q", got, want)
+	}
+}

@@ -43,6 +43,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/volume/csi"
+	"podd/reconcile/volume/selinux"
 	"podd/runtime/safepath"
 )
 
@@ -64,11 +65,16 @@ type Dir struct {
 	// CSI manages the CSI volumes of pods in Root; nil means that CSI volumes are not
 	// supported.
 	CSI *csi.Drivers
+	// SELinux determines the labels of mounts. The zero value is valid, and mounts have no labels.
+	SELinux selinux.Policy
 	// CallLimiter limits the accesses to network volumes. Copies of a Dir share this pointer. If it
 	// is nil, several accesses to the same volume may hang at the same time.
 	CallLimiter *CallLimiter
 	// OnOperation is called after each operation on a volume. It must not block. It may be nil.
 	OnOperation func(Operation)
+	// OnLabel is called after mounting a volume with an SELinux label has succeeded, or has failed because of
+	// the label. It must not block. It may be nil.
+	OnLabel func(LabelResult)
 	// OnGroupProgress is called while the change of the group of a volume takes long. It must not
 	// block. It may be nil.
 	OnGroupProgress func(GroupProgress)

@@ -16,6 +16,7 @@ import (
 	"podd/reconcile/render"
 	"podd/reconcile/volume/disk"
 	"podd/reconcile/volume/mounts"
+	"podd/reconcile/volume/selinux"
 )
 
 const (
@@ -28,7 +29,9 @@ type iscsiVolume struct{}
 
 func (iscsiVolume) matches(v *v1.Volume) bool { return v.ISCSI != nil }
 
-func (iscsiVolume) check(_ *podDir, v *v1.Volume) (string, error) { return checkDisk(inlineSource(v)) }
+func (iscsiVolume) check(p *podDir, v *v1.Volume) (string, error) {
+	return p.checkDisk(v, inlineSource(v))
+}
 
 func (iscsiVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	return p.prepareDisk(ctx, v, inlineSource(v))
@@ -39,7 +42,9 @@ type fcVolume struct{}
 
 func (fcVolume) matches(v *v1.Volume) bool { return v.FC != nil }
 
-func (fcVolume) check(_ *podDir, v *v1.Volume) (string, error) { return checkDisk(inlineSource(v)) }
+func (fcVolume) check(p *podDir, v *v1.Volume) (string, error) {
+	return p.checkDisk(v, inlineSource(v))
+}
 
 func (fcVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	return p.prepareDisk(ctx, v, inlineSource(v))
@@ -53,6 +58,8 @@ type diskSource struct {
 	readOnly     bool
 	block        bool
 	mountOptions []string
+	// accessModes are those of the PersistentVolume; nil for a volume in a pod.
+	accessModes []v1.PersistentVolumeAccessMode
 }
 
 func inlineSource(v *v1.Volume) diskSource {
@@ -68,7 +75,7 @@ func isDisk(pv *v1.PersistentVolume) bool { return pv.Spec.ISCSI != nil || pv.Sp
 // newDiskSource returns the source of a PersistentVolume for which isDisk is true. If readOnly is true,
 // the disk is used read-only.
 func newDiskSource(pv *v1.PersistentVolume, readOnly bool) diskSource {
-	s := diskSource{iscsi: pv.Spec.ISCSI, fc: pv.Spec.FC, readOnly: readOnly, block: isBlock(pv.Spec.VolumeMode), mountOptions: pv.Spec.MountOptions}
+	s := diskSource{iscsi: pv.Spec.ISCSI, fc: pv.Spec.FC, readOnly: readOnly, block: isBlock(pv.Spec.VolumeMode), mountOptions: pv.Spec.MountOptions, accessModes: pv.Spec.AccessModes}
 	if s.iscsi != nil {
 		s.readOnly = readOnly || s.iscsi.ReadOnly
 	} else {
@@ -101,14 +108,23 @@ func (s diskSource) parse() (disk.Volume, error) {
 	return v, append(errs, parameters.ValidateMountOptions(s.mountOptions, field.NewPath("mountOptions"))...).ToAggregate()
 }
 
+// labelVolume returns the parameters of the decision about the SELinux label. name is the name of the
+// volume in the pod.
+func (s diskSource) labelVolume(name string) selinux.Volume {
+	return selinux.Volume{Name: name, AccessModes: s.accessModes, IsExcluded: s.block || hasOwnLabel(s.mountOptions)}
+}
+
 // checkDisk checks the parameters of a disk and the programs of the host. It returns the error that
 // prepareDisk would return, but does not access the disk.
-func checkDisk(s diskSource) (path string, err error) {
-	v, err := s.parse()
+func (p *podDir) checkDisk(v *v1.Volume, s diskSource) (path string, err error) {
+	d, err := s.parse()
 	if err != nil {
 		return "", err
 	}
-	return "", v.Check(func(p disk.Program) error {
+	if _, err := p.decideLabel(s.labelVolume(v.Name)); err != nil {
+		return "", err
+	}
+	return "", d.Check(func(p disk.Program) error {
 		_, err := findProgram("", p.Name, p.Remedy)
 		return err
 	})
@@ -159,7 +175,12 @@ func (p *podDir) prepareDisk(ctx context.Context, v *v1.Volume, s diskSource) (s
 		return "", err
 	}
 	defer links.Close()
-	source, err := p.root.disks().Attach(ctx, d, links, v.Name)
+	source := ""
+	err = p.mountWithLabel(v, s.labelVolume(v.Name), func(label selinux.Mount) (err error) {
+		d.SELinux = label
+		source, err = p.root.disks().Attach(ctx, d, links, v.Name)
+		return err
+	})
 	if err != nil || s.block {
 		return source, err
 	}

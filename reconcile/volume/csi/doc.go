@@ -24,6 +24,10 @@
 // directory has no data file, its volume is unknown. podd then does not unstage any volume that may
 // be mounted there.
 //
+// A volume with an SELinux label (package selinux) is staged and published with a mount option. The data
+// files contain the label. If a pod needs another label, podd stages the volume again, unless the volume is
+// published for other pods.
+//
 // A kubelet can use volumes that podd staged, and podd can use volumes that a kubelet staged. podd
 // records the results of calls in additional keys, which a kubelet ignores. podd repeats calls that
 // are not recorded as successful. The CSI protocol allows this, because calls are idempotent.

@@ -99,9 +99,9 @@ func (d *Drivers) loadState() error {
 	if err != nil {
 		return err
 	}
-	for id, name := range u.staged {
+	for id, use := range u.staged {
 		d.inUse[id] = true
-		if err := d.restoreStaged(id, name); err != nil { // continue without this data file, because the data file of the published volume also identifies the volume
+		if err := d.restoreStaged(id, use); err != nil { // continue without this data file, because the data file of the published volume also identifies the volume
 			d.o.Log.Error("restoring the lost data file of a staged volume failed", "err", err)
 		}
 	}

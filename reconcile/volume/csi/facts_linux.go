@@ -26,6 +26,7 @@ const (
 	keyNode       = "nodeName"
 	keyLifecycle  = "volumeLifecycleMode"
 	keyAttachment = "attachmentID"
+	keySELinux    = "seLinuxMountContext" // SELinux label of the mount; not set if the mount has no label
 
 	keyState            = "podd.state"    // state of the volume; see the states below
 	keyPodVolume        = "podd.name"     // name of the pod's volume
@@ -48,6 +49,14 @@ const (
 
 // facts are the content of a data file: the values by their keys.
 type facts map[string]string
+
+// setLabel records the SELinux label of the mount; "" means that the mount has no label.
+func (f facts) setLabel(label string) {
+	delete(f, keySELinux)
+	if label != "" {
+		f[keySELinux] = label
+	}
+}
 
 func (f facts) capacity() int64 {
 	n, err := strconv.ParseInt(f[keyCapacity], 10, 64)

@@ -43,6 +43,7 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (PublishResult, error) 
 	}
 	defer unlock()
 	if f, err := readFacts(p.dataDir); err == nil && f[keyHandle] == v.id().Handle && d.isStateCurrent(f[p.stateKey], p.target) {
+		v.SELinux.Context = f[keySELinux]
 		d.setPublished(p, v, nil)
 		return PublishResult{p.target, f[keyGroup] == "podd"}, nil
 	}
@@ -116,6 +117,7 @@ func (op *operation) publish(ctx context.Context) error {
 	isPublished := op.d.isStateCurrent(oldState, op.p.target)
 	if !isPublished {
 		f[op.p.stateKey] = stateBegun
+		f.setLabel(op.v.SELinux.Context)
 		if err := f.save(op.p.dataDir); err != nil {
 			return err
 		}

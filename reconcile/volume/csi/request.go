@@ -18,12 +18,20 @@ func (v Volume) capability(caps capabilities) *csi.VolumeCapability {
 		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 		return c
 	}
-	mount := &csi.VolumeCapability_MountVolume{FsType: v.FSType, MountFlags: v.MountOptions}
+	mount := &csi.VolumeCapability_MountVolume{FsType: v.FSType, MountFlags: v.mountFlags()}
 	if g := v.fsGroup(); g != nil && caps.supportsGroup() {
 		mount.VolumeMountGroup = strconv.FormatInt(*g, 10)
 	}
 	c.AccessType = &csi.VolumeCapability_Mount{Mount: mount}
 	return c
+}
+
+// mountFlags returns the mount options of the volume, and the option for its SELinux label.
+func (v Volume) mountFlags() []string {
+	if label := v.SELinux.Option(); label != "" {
+		return append(slices.Clone(v.MountOptions), label)
+	}
+	return v.MountOptions
 }
 
 func (v Volume) accessMode(caps capabilities) csi.VolumeCapability_AccessMode_Mode {
@@ -95,7 +103,7 @@ func (v Volume) expandRequest(p volumePaths, caps capabilities) *csi.NodeExpandV
 		VolumeCapability: v.capability(caps), Secrets: secretData(v.ExpandSecret),
 	}
 	if mount := r.VolumeCapability.GetMount(); mount != nil {
-		mount.VolumeMountGroup = ""
+		mount.VolumeMountGroup, mount.MountFlags = "", v.MountOptions // as in the kubelet
 	}
 	if caps.supportsStaging() {
 		r.StagingTargetPath = p.stagingPath

@@ -14,6 +14,9 @@ func (op *operation) stage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := op.unstageOtherLabel(ctx, f); err != nil {
+		return err
+	}
 	becomesShared := !isFirst && f[keyPersistentVolume] != op.v.Volume && f[keyShared] == ""
 	if becomesShared {
 		f[keyShared] = "true"
@@ -26,6 +29,7 @@ func (op *operation) stage(ctx context.Context) error {
 	}
 	isFirst = isFirst || f[keyState] == stateAnnounced
 	f[keyPersistentVolume], f[keyState] = op.v.Volume, stateBegun
+	f.setLabel(op.v.SELinux.Context)
 	if !op.caps.supportsStaging() {
 		f[keyState] = op.d.bootID
 	}
@@ -57,6 +61,32 @@ func (op *operation) stage(ctx context.Context) error {
 		err = errors.Join(err, op.undoStage(f))
 	}
 	return err
+}
+
+// unstageOtherLabel unstages the volume if it is, or may be, staged with an SELinux label that op.v cannot
+// use. It returns an error if the volume is published for other pods. f are the facts of the staged volume.
+func (op *operation) unstageOtherLabel(ctx context.Context, f facts) error {
+	state := f[keyState]
+	conflict := op.v.SELinux.CheckOther(f[keySELinux])
+	if conflict == nil || state == stateAnnounced || op.v.Block {
+		return nil
+	}
+	s := stagedVolume{op.v.id(), f, op.p.stageDataDir, op.p.stagingPath, ""}
+	switch others, err := op.d.readUsageExcept(op.v.Pod.UID); {
+	case err != nil:
+		return err
+	case others.mayPublish(s):
+		return conflict
+	}
+	if err := op.d.callUnstage(ctx, s); err != nil {
+		return err
+	}
+	if err := s.checkUnmounted(); err != nil {
+		return err
+	}
+	f[keyState] = stateBegun
+	f.setLabel("")
+	return f.save(op.p.stageDataDir)
 }
 
 // undoStage removes the staging path and the facts of a volume that the driver failed to stage.

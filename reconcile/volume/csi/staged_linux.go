@@ -95,16 +95,18 @@ func (d *Drivers) isStagedElsewhere(id VolumeID, dir string) (bool, error) {
 }
 
 // restoreStaged restores the data file of a volume that may be staged, if the file was lost or does
-// not identify the volume. The restored file records that the volume may be staged. name is the
-// name of the PersistentVolume of the published volume.
-func (d *Drivers) restoreStaged(id VolumeID, name string) error {
+// not identify the volume. The restored file records that the volume may be staged. use describes the
+// published volume.
+func (d *Drivers) restoreStaged(id VolumeID, use publishedUse) error {
 	dir := d.mountPaths(id, "", "").stageDataDir
 	f, err := readFacts(dir)
 	switch {
 	case err == nil && f[keyDriver] == id.Driver && f[keyHandle] == id.Handle:
 		return nil
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable):
-		err = facts{keyDriver: id.Driver, keyHandle: id.Handle, keyPersistentVolume: name, keyShared: "true", keyState: stateBegun}.save(dir)
+		f = facts{keyDriver: id.Driver, keyHandle: id.Handle, keyPersistentVolume: use.name, keyShared: "true", keyState: stateBegun}
+		f.setLabel(use.label)
+		err = f.save(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("recording in %s that volume %q of driver %s is staged: %w", dir, id.Handle, id.Driver, err)

@@ -102,7 +102,7 @@ func (d *Drivers) unpublishOne(ctx context.Context, id VolumeID, p volumePaths) 
 		return d.removePodFacts(f, p)
 	}
 	if wasStaged(f) { // removeFacts removes a data file of the volume, so restore the other one, that of the staged volume, if it was lost
-		if err := d.restoreStaged(id, filepath.Base(p.dataDir)); err != nil {
+		if err := d.restoreStaged(id, publishedUse{filepath.Base(p.dataDir), f[keySELinux]}); err != nil {
 			return err
 		}
 	}

@@ -74,11 +74,8 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	if err != nil {
 		return err
 	}
-	switch isMount, err := isMounted(s.stagingPath); {
-	case err != nil:
+	if err := s.checkUnmounted(); err != nil {
 		return err
-	case isMount:
-		return fmt.Errorf("driver %s reported that it unstaged the volume, but it is still mounted at %s; check the driver, or unmount it", s.Driver, s.stagingPath)
 	}
 	if err := remove(s.stagingPath); err != nil {
 		return err
@@ -93,6 +90,15 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	d.setInUse(s.VolumeID, stagedElsewhere)
 	d.o.Log.Info("volume unstaged because no pod uses it", "driver", s.Driver, "volume", s.Handle)
 	return nil
+}
+
+// checkUnmounted returns an error if a volume is mounted that the driver has unstaged.
+func (s stagedVolume) checkUnmounted() error {
+	isMount, err := isMounted(s.stagingPath)
+	if isMount && err == nil {
+		err = fmt.Errorf("driver %s reported that it unstaged the volume, but it is still mounted at %s; check the driver, or unmount it", s.Driver, s.stagingPath)
+	}
+	return err
 }
 
 // callUnstage calls NodeUnstageVolume if the driver supports staging.

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/runtime/safepath"
 )
 
@@ -13,22 +15,31 @@ import (
 type usage struct {
 	volumes map[VolumeID]bool
 	devices map[string]bool // by the name of the PersistentVolume
-	// staged contains the volumes that must have been staged. The value is the name of a
-	// PersistentVolume that refers to the volume.
-	staged map[VolumeID]string
+	// staged contains the volumes that must have been staged.
+	staged map[VolumeID]publishedUse
 	// unknown contains an error for each mount in a pod directory without a valid data file. The
 	// key is the kubelet's name of the volume.
 	unknown map[string]error
 }
 
+// A publishedUse describes a published volume that must have been staged: the name of the
+// PersistentVolume, and the SELinux label of the mount.
+type publishedUse struct{ name, label string }
+
 // readUsage returns the volumes that pods use or may use, according to the pod directories on disk.
-func (d *Drivers) readUsage() (usage, error) {
-	u := usage{map[VolumeID]bool{}, map[string]bool{}, map[VolumeID]string{}, map[string]error{}}
+func (d *Drivers) readUsage() (usage, error) { return d.readUsageExcept("") }
+
+// readUsageExcept is like readUsage, but ignores a pod.
+func (d *Drivers) readUsageExcept(except types.UID) (usage, error) {
+	u := usage{map[VolumeID]bool{}, map[string]bool{}, map[VolumeID]publishedUse{}, map[string]error{}}
 	pods, err := safepath.Names(d.podsDir())
 	if err != nil {
 		return usage{}, err
 	}
 	for _, pod := range pods {
+		if pod == string(except) {
+			continue
+		}
 		dir := filepath.Join(d.podsDir(), pod, "volumes", PodPluginDir)
 		mounts, err := safepath.Names(dir)
 		if err != nil {
@@ -65,7 +76,7 @@ func (u usage) add(dir string) {
 	id := VolumeID{f[keyDriver], f[keyHandle]}
 	u.volumes[id] = true
 	if wasStaged(f) {
-		u.staged[id] = name
+		u.staged[id] = publishedUse{name, f[keySELinux]}
 	}
 }
 
@@ -84,12 +95,23 @@ func (u usage) uses(s stagedVolume) (bool, error) {
 	if u.volumes[s.VolumeID] {
 		return true, nil
 	}
+	return false, u.unknownUse(s)
+}
+
+// mayPublish reports whether the staged volume s, which is no block device, is or may be published.
+func (u usage) mayPublish(s stagedVolume) bool {
+	_, isPublished := u.staged[s.VolumeID]
+	return isPublished || u.unknownUse(s) != nil
+}
+
+// unknownUse returns an error if s may be mounted in a pod directory without a valid data file.
+func (u usage) unknownUse(s stagedVolume) error {
 	if name, isOnly := s.facts[keyPersistentVolume], s.facts[keyShared] == ""; name != "" && isOnly {
-		return false, u.unknown[name]
+		return u.unknown[name]
 	}
 	var errs []error
 	for _, err := range u.unknown { // the unknown volume may be s, because s may have been staged under any name
 		errs = append(errs, err)
 	}
-	return false, errors.Join(errs...)
+	return errors.Join(errs...)
 }

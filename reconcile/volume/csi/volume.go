@@ -12,6 +12,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/plugins"
+	"podd/reconcile/volume/selinux"
 )
 
 const (
@@ -32,6 +33,8 @@ type Volume struct {
 	*refs.CSIVolume
 	Pod  *manifest.Pod
 	Name string // name of the volume in the pod
+	// SELinux is the label of the mounts. It has no effect on a block device.
+	SELinux selinux.Mount
 }
 
 // specName returns the name that the kubelet uses for the volume. This is the name of the

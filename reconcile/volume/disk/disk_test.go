@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest/disk"
+	"podd/reconcile/volume/selinux"
 	"podd/runtime/safepath"
 )
 
@@ -549,5 +550,48 @@ func TestParseDiscovery(t *testing.T) {
 		if got := fmt.Sprint(group, " ", isOffered); got != want {
 			t.Errorf("%.60q: got %q, want %q", output, got, want)
 		}
+	}
+}
+
+// TestAttach_SELinux checks the label of a mount: it becomes a mount option, other pods may not use a mount
+// with another label, and a mount that no other pod uses is replaced.
+func TestAttach_SELinux(t *testing.T) {
+	h := newFakeHost(t)
+	v := blockVolume()
+	v.Block, v.MountOptions, v.SELinux = false, []string{"noatime"}, selinux.Mount{Context: "u:r:t:s0:c1,c2", IsShared: true}
+	path, err := h.attach("a", v)
+	if want := `mount -i -t ext4 -o noatime,context="u:r:t:s0:c1,c2" -- ` + h.path("dev/sda") + " " + path; err != nil || h.count(want) != 1 {
+		t.Fatalf("got %v and the commands %q, want %s", err, h.commands, want)
+	}
+	if err := unix.Mount("tmpfs", path, "tmpfs", 0, "size=1m"); err != nil { // a mount without a label
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+	h.fail = func(command string) (string, error) {
+		if strings.HasPrefix(command, "umount ") {
+			return "", unix.Unmount(path, 0)
+		}
+		return "", nil
+	}
+	plain := v
+	plain.SELinux = selinux.Mount{IsShared: true}
+	for _, pod := range []types.UID{"b", "c"} {
+		if _, err := h.attach(pod, plain); err != nil {
+			t.Errorf("a pod without a label: %v", err)
+		}
+	}
+	for _, pod := range []types.UID{"a", "d"} {
+		if _, err := h.attach(pod, v); err == nil || !strings.Contains(err.Error(), "u:r:t:s0:c1,c2") || h.count("umount ") > 0 {
+			t.Errorf("pod %s: got %v and %q, want a conflict and no umount", pod, err, h.commands)
+		}
+	}
+	for _, pod := range []types.UID{"b", "c", "d"} {
+		if err := h.manager().Release(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.commands = nil
+	if _, err := h.attach("a", v); err != nil || h.count("umount ") != 1 || h.count(`context="u:r:t:s0:c1,c2"`) != 1 {
+		t.Errorf("as the only pod: got %v and %q, want a new mount", err, h.commands)
 	}
 }

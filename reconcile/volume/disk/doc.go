@@ -21,6 +21,9 @@
 // exists before podd logs in, and is removed after podd has logged out. Therefore, if podd is
 // killed in between, the removal of the pod continues where it was interrupted.
 //
+// A filesystem may be mounted with an SELinux label (package selinux). If a pod needs another
+// label, podd mounts the filesystem again, unless other pods use it.
+//
 // podd does not log out of a session that existed before its own login. If the target of such a
 // session already had a LUN before podd scanned for it, podd does not delete the LUN, either.
 //

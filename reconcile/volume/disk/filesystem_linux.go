@@ -14,6 +14,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 
 	"podd/manifest/disk"
+	"podd/reconcile/volume/selinux"
 )
 
 const (
@@ -22,17 +23,29 @@ const (
 	formatTimeout = time.Hour
 )
 
-// checkMount reports whether the filesystem of a disk is mounted at path. It returns an error if the
-// filesystem is mounted read-only but readOnly is false.
-func checkMount(path string, readOnly bool) (isMounted bool, err error) {
+// findUsableMount reports whether the filesystem of v, which is the disk n, is mounted at path. It returns
+// an error if v cannot use the mount: the mount is read-only, or has an SELinux label for other pods. It
+// unmounts a filesystem with another label that no other pod uses.
+func (t *target) findUsableMount(ctx context.Context, n name, path string, v Volume) (isMounted bool, err error) {
 	info, err := findMount(path)
 	if info == nil || err != nil {
 		return false, err
 	}
-	if !readOnly && slices.Contains(strings.Split(info.VFSOptions, ","), "ro") {
+	if !v.isReadOnly() && slices.Contains(strings.Split(info.VFSOptions, ","), "ro") {
 		return true, errors.New("the filesystem of the disk is mounted read-only: another pod uses it with readOnly, or the kernel has found errors in it; remove the other pods that use the disk")
 	}
-	return true, nil
+	conflict := v.SELinux.CheckOther(selinux.ContextOption(info.VFSOptions))
+	if conflict == nil {
+		return true, nil
+	}
+	users, err := t.m.users(n)
+	switch {
+	case err != nil:
+		return true, err
+	case len(users) > 1: // one of them is the pod of v
+		return true, conflict
+	}
+	return false, t.m.Host.unmount(ctx, path)
 }
 
 // findMount returns the topmost mount at path, or nil if there is none. It reads the mount table only,
@@ -62,6 +75,9 @@ func (h Host) mount(ctx context.Context, device, path string, v Volume) error {
 	options := slices.Clone(v.MountOptions)
 	if v.isReadOnly() {
 		options = append(options, "ro")
+	}
+	if label := v.SELinux.Option(); label != "" {
+		options = append(options, label)
 	}
 	content, err := h.detectContent(ctx, device)
 	switch {

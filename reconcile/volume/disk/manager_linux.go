@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest/disk"
+	"podd/reconcile/volume/selinux"
 	"podd/runtime/safepath"
 )
 
@@ -42,6 +43,8 @@ type Volume struct {
 	FSType       string
 	MountOptions []string
 	ReadOnly     bool
+	// SELinux is the label of the mount. It has no effect on a block device.
+	SELinux selinux.Mount
 	// Secret contains the CHAP credentials of an iSCSI disk by the names of iscsiadm's settings.
 	Secret map[string][]byte
 }
@@ -102,7 +105,7 @@ func (m Manager) Attach(ctx context.Context, v Volume, links *safepath.Dir, volu
 	defer t.unlock()
 	mountPoint := filepath.Join(t.dir, n.disk, mountDir)
 	if !v.Block {
-		if isMounted, err := checkMount(mountPoint, v.isReadOnly()); isMounted || err != nil {
+		if isMounted, err := t.findUsableMount(ctx, n, mountPoint, v); isMounted || err != nil {
 			return mountPoint, err
 		}
 	}

@@ -215,6 +215,9 @@ type Runtime struct {
 	CgroupRoot string
 	// SeccompDefault is set if containers without a seccomp profile run with RuntimeDefault.
 	SeccompDefault bool
+	// SELinuxMountOnlySinglePod restricts mounts with SELinux labels to volumes whose only access mode
+	// is ReadWriteOncePod.
+	SELinuxMountOnlySinglePod bool
 	// UnsafeSysctls contains the names of the unsafe sysctls that pods may set. A name may end
 	// in *, as in kernel.msg*.
 	UnsafeSysctls []string

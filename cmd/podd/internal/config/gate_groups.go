@@ -20,10 +20,6 @@ var gateGroups = []gateGroup{{
 	},
 }, {
 	lacksFeature: true,
-	reason:       "podd does not mount volumes with an SELinux context; the container runtime labels each file",
-	gates:        []string{"SELinuxChangePolicy", "SELinuxMount", "SELinuxMountReadWriteOncePod"},
-}, {
-	lacksFeature: true,
 	reason:       "podd reserves no memory for QoS classes; use memoryReservationPolicy",
 	gates:        []string{"QOSReserved"},
 }, {

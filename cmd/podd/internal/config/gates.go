@@ -54,7 +54,7 @@ var isAlwaysEnabled = newSet(
 	"PodCertificateRequest", "PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
 	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", gateRotateServing,
-	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
+	"SELinuxChangePolicy", "SELinuxMountReadWriteOncePod", "SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
 )
 
 // switchableGates contains the feature gates that a user can enable and disable, with their defaults.
@@ -67,6 +67,7 @@ var switchableGates = map[string]bool{
 	gatePodsAPI:            true,
 	gateCustomQuotaPeriod:  true,
 	gateSplitStream:        false,
+	gateSELinuxMount:       true,
 }
 
 // gateRotateServing is the feature gate of serverTLSBootstrap.
@@ -74,6 +75,9 @@ const gateRotateServing = "RotateKubeletServerCertificate"
 
 // gatePodsAPI is the feature gate of the API that package podsapi serves.
 const gatePodsAPI = "PodsAPI"
+
+// gateSELinuxMount is the feature gate of SELinux labels for mounts with any access mode.
+const gateSELinuxMount = "SELinuxMount"
 
 // isGateEnabled reports whether a gate of switchableGates is enabled.
 func isGateEnabled(k *kubelet.KubeletConfiguration, gate string) bool {

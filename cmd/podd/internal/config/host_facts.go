@@ -24,8 +24,6 @@ type HostFacts struct {
 	SwapEnabled bool
 	// CanLimitSwap is set if the kernel can limit the swap of a cgroup.
 	CanLimitSwap bool
-	// SELinuxEnabled is set if SELinux is enabled.
-	SELinuxEnabled bool
 	// PrivateRuntimeDir is the .run directory of the source checkout that podd was started from, or
 	// "". "make run" starts a private runtime in this directory.
 	PrivateRuntimeDir string
@@ -43,7 +41,6 @@ func ReadHostFacts() (HostFacts, error) {
 		UsesCgroupV2:      isCgroupV2("/sys/fs/cgroup"),
 		SwapEnabled:       hasSwap("/proc/swaps"),
 		CanLimitSwap:      canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
-		SELinuxEnabled:    fileExists("/sys/fs/selinux/enforce"),
 		PrivateRuntimeDir: findPrivateRuntimeDir(),
 	}, nil
 }

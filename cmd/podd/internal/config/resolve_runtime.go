@@ -29,6 +29,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.IDsPerPod = idsPerPod(k)
 	c.SandboxImage = f.PodInfraContainerImage
 	c.SeccompDefault = derefOr(k.SeccompDefault, d.SeccompDefault)
+	c.SELinuxMountOnlySinglePod = !isGateEnabled(k, gateSELinuxMount)
 	c.RuntimeClasses = r.parseFlagPairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
 		if handler == "" {
 			return []string{"the runtime class has no handler; the value must have the form CLASS=HANDLER"}

@@ -21,6 +21,7 @@ import (
 	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/volume/selinux"
 )
 
 // NewRenderNode returns the properties of the node that determine the CRI configuration of pods. The
@@ -57,11 +58,18 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		CPUQuota:             render.CPUQuota{IsDisabled: cfg.DisableCPUQuota, Period: cfg.CPUQuotaPeriod},
 		PageSize:             int64(os.Getpagesize()),
 		PodPIDsLimit:         cfg.PodPidsLimit, HugePageSizes: cgroup.HugePageSizes(),
-		SELinuxEnabled: facts.SELinuxEnabled,
+		SELinuxEnabled: node.SELinuxEnabled("/"),
 		ClusterDNS:     cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
 		RuntimeClasses: cfg.RuntimeClasses, DefaultSysctls: cfg.DefaultSysctls,
 		SeccompDefault: cfg.SeccompDefault, SeccompDir: filepath.Join(cfg.RootDir, "seccomp"),
 	}, nil
+}
+
+// NewSELinuxPolicy returns the rules for the SELinux labels of volumes.
+func NewSELinuxPolicy(cfg *config.Config) selinux.Policy {
+	p := selinux.Policy{OnlySinglePod: cfg.SELinuxMountOnlySinglePod}
+	p.Process, p.File = node.ContainerLabels("/")
+	return p
 }
 
 // AdmissionLimits returns the resources and features of the node that admission compares with the

@@ -50,6 +50,8 @@ type EffectOptions struct {
 	CreateCgroup func(render.Cgroup) error
 	// OnVolumeOperation is volume.Dir.OnOperation.
 	OnVolumeOperation func(volume.Operation)
+	// OnVolumeLabel is volume.Dir.OnLabel.
+	OnVolumeLabel func(volume.LabelResult)
 	// OnGroupProgress is volume.Dir.OnGroupProgress.
 	OnGroupProgress func(volume.GroupProgress)
 	// OnOutcome receives the outcome of every effect and must not block. It may be nil.
@@ -71,7 +73,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 	e := &effect.Runner{
 		Runtime:        o.Runtime,
 		Images:         newPuller(o),
-		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), MemoryVolumeLimit: o.Node.Capacity.Memory, ClaimsDir: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, CallLimiter: &volume.CallLimiter{}, OnOperation: o.OnVolumeOperation, OnGroupProgress: o.OnGroupProgress},
+		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), MemoryVolumeLimit: o.Node.Capacity.Memory, ClaimsDir: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, SELinux: host.NewSELinuxPolicy(cfg), CallLimiter: &volume.CallLimiter{}, OnOperation: o.OnVolumeOperation, OnLabel: o.OnVolumeLabel, OnGroupProgress: o.OnGroupProgress},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, MeasureCgroupMemory: cgroup.MeasureMemory,
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
