@@ -27,6 +27,8 @@
 //	                                 does not retry, but admits again after each change
 //	imagemanager_…_usage_percent     podd has no cache of the records of image pulls
 //	pod_watch_events_dropped_total   podd drops no events of the gRPC API of pods
+//	volume_manager_selinux_volume_context_mismatch_warnings_total   podd does not record the
+//	                                 labels of volumes that it mounts without a label
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
 //	csi_node_storage_health_status   podd does not query the health of CSI volumes
 //	dra_…                            podd supports no DRA drivers
@@ -127,6 +129,7 @@ type Metrics struct {
 	podResourcesRequests
 	hookCounts
 	volumeCounts
+	labelCounts
 	shutdownTimes
 	nodeStartCounts
 	o                                        Options
@@ -140,7 +143,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), shutdownTimes: newShutdownTimes(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), labelCounts: newLabelCounts(), shutdownTimes: newShutdownTimes(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -152,6 +155,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.resizeCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.driverDuration, m.volumeOperations, m.volumeMeasurements, m.plainHooks, m.statusSync)
+	m.mainRegistry.MustRegister(m.labelCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)

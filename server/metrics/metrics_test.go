@@ -147,6 +147,15 @@ func exercised() *Metrics {
 	m.RecordPlainHook()
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, nil)
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, errors.New("no server"))
+	for _, plugin := range []string{"kubernetes.io/iscsi", "kubernetes.io/csi:driver.example.com"} {
+		for result, n := range map[VolumeLabelResult]int{LabelMounted: 4, LabelConflicted: 3, LabelsDiffer: 2, LabelInvalid: 1} {
+			for range n {
+				m.RecordVolumeLabel(VolumeLabel{Plugin: plugin, AccessMode: "RWO", Result: result})
+			}
+		}
+	}
+	m.RecordVolumeLabel(VolumeLabel{Plugin: "kubernetes.io/iscsi", AccessMode: "inline", Result: LabelsDiffer, IsIgnored: true})
+	m.RecordVolumeLabel(VolumeLabel{Plugin: "kubernetes.io/iscsi", AccessMode: "RWX", Result: LabelInvalid, IsIgnored: true})
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted
@@ -201,6 +210,9 @@ func TestHandler(t *testing.T) {
 
 // kubeletNames are names of metrics that the kubelet has too and that violate rules of promlint.
 var kubeletNames = strings.Fields(`kubelet_evictions kubelet_pod_resize_duration_milliseconds kubelet_preemptions kubelet_running_pods kubelet_node_name kubelet_cgroup_version
+volume_manager_selinux_container_errors_total volume_manager_selinux_container_warnings_total
+volume_manager_selinux_pod_context_mismatch_errors_total volume_manager_selinux_pod_context_mismatch_warnings_total
+volume_manager_selinux_volume_context_mismatch_errors_total volume_manager_selinux_volumes_admitted_total
 volume_manager_total_volumes kubelet_certificate_manager_client_expiration_renew_errors kubelet_server_expiration_renew_errors
 kubelet_pod_resources_endpoint_requests_list kubelet_pod_resources_endpoint_requests_get
 kubelet_pod_resources_endpoint_requests_get_allocatable kubelet_pod_resources_endpoint_errors_list

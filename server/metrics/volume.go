@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +39,71 @@ func (c volumeCounts) RecordVolumeOperation(plugin, operation string, duration t
 		status = "fail-unknown"
 	}
 	c.volumeOperations.WithLabelValues(plugin, operation, status, "false").Observe(duration.Seconds())
+}
+
+// labelCounts contains the kubelet's metrics about volumes with SELinux labels. The kubelet counts with
+// gauges.
+type labelCounts struct {
+	labeledVolumes, labelConflicts                                        *prometheus.GaugeVec // by plugin and access mode
+	invalidLabels, ignoredInvalidLabels, podMismatches, ignoredMismatches *prometheus.GaugeVec // by access mode
+}
+
+func newLabelCounts() labelCounts {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "volume_manager_selinux_" + name, Help: help}, labels)
+	}
+	return labelCounts{
+		labeledVolumes:       gauge("volumes_admitted_total", "Volumes of pods that were mounted with an SELinux label.", "volume_plugin", "access_mode"),
+		labelConflicts:       gauge("volume_context_mismatch_errors_total", "Attempts to use a volume with an SELinux label while other pods use it with another label.", "volume_plugin", "access_mode"),
+		invalidLabels:        gauge("container_errors_total", "Attempts to mount a volume for a container whose seLinuxOptions result in no label.", "access_mode"),
+		ignoredInvalidLabels: gauge("container_warnings_total", "Mounts without an SELinux label for a container whose seLinuxOptions result in no label.", "access_mode"),
+		podMismatches:        gauge("pod_context_mismatch_errors_total", "Attempts to mount a volume for containers with different SELinux labels.", "access_mode"),
+		ignoredMismatches:    gauge("pod_context_mismatch_warnings_total", "Mounts without an SELinux label for containers with different labels.", "access_mode"),
+	}
+}
+
+func (c labelCounts) collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.labeledVolumes, c.labelConflicts, c.invalidLabels, c.ignoredInvalidLabels, c.podMismatches, c.ignoredMismatches}
+}
+
+// A VolumeLabel is the result of mounting a volume with an SELinux label.
+type VolumeLabel struct {
+	// Plugin is the kubelet's name of the volume plugin, and AccessMode its abbreviation of the access
+	// mode, such as "RWO".
+	Plugin, AccessMode string
+	Result             VolumeLabelResult
+	// IsIgnored reports whether the volume was mounted without a label, despite Result.
+	IsIgnored bool
+}
+
+// A VolumeLabelResult is the success or the kind of the error of a VolumeLabel.
+type VolumeLabelResult int
+
+// These are the values of VolumeLabelResult.
+const (
+	LabelMounted    VolumeLabelResult = iota
+	LabelInvalid                      // the options of a container result in no label
+	LabelsDiffer                      // containers of the pod need different labels
+	LabelConflicted                   // another pod uses the volume with another label
+)
+
+// RecordVolumeLabel records the result of mounting a volume with an SELinux label.
+func (c labelCounts) RecordVolumeLabel(l VolumeLabel) {
+	plugin := strings.Replace(l.Plugin, "/csi:", "/csi/", 1) // the kubelet's notation in these metrics
+	switch {
+	case l.Result == LabelMounted:
+		c.labeledVolumes.WithLabelValues(plugin, l.AccessMode).Inc()
+	case l.Result == LabelConflicted:
+		c.labelConflicts.WithLabelValues(plugin, l.AccessMode).Inc()
+	case l.Result == LabelInvalid && l.IsIgnored:
+		c.ignoredInvalidLabels.WithLabelValues(l.AccessMode).Inc()
+	case l.Result == LabelInvalid:
+		c.invalidLabels.WithLabelValues(l.AccessMode).Inc()
+	case l.IsIgnored:
+		c.ignoredMismatches.WithLabelValues(l.AccessMode).Inc()
+	default:
+		c.podMismatches.WithLabelValues(l.AccessMode).Inc()
+	}
 }
 
 // collectVolumes emits the number of desired and of existing volumes. It assumes that all volumes

@@ -14,6 +14,8 @@ import (
 	"podd/reconcile/effect"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/volume"
+	"podd/reconcile/volume/selinux"
 	"podd/server/metrics"
 )
 
@@ -42,6 +44,20 @@ func protectionRecorder(on render.Node, m *metrics.Metrics) func(render.QOSReque
 		return nil
 	}
 	return func(sum render.QOSRequests) { m.SetMemoryProtection(sum.GuaranteedMemory, sum.BurstableMemory) }
+}
+
+// labelRecorder returns a function that adds the result of mounting a volume with an SELinux label to m.
+func labelRecorder(m *metrics.Metrics) func(volume.LabelResult) {
+	results := map[selinux.ErrorKind]metrics.VolumeLabelResult{
+		selinux.InvalidLabel: metrics.LabelInvalid, selinux.DifferentLabels: metrics.LabelsDiffer, selinux.Conflict: metrics.LabelConflicted,
+	}
+	return func(r volume.LabelResult) {
+		l := metrics.VolumeLabel{Plugin: r.Plugin, AccessMode: r.AccessMode, Result: metrics.LabelMounted, IsIgnored: r.IsIgnored}
+		if r.Err != nil {
+			l.Result = results[r.Err.Kind]
+		}
+		m.RecordVolumeLabel(l)
+	}
 }
 
 // outcomeCounter returns a function that adds the outcome of an effect to m.
