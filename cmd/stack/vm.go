@@ -133,6 +133,10 @@ func (h *vmRunner) runStep(ctx context.Context, s step) error {
 			return err
 		}
 	}
+	if s.kernel != h.options.KernelParameters {
+		h.cutPower()
+		h.options.KernelParameters = s.kernel
+	}
 	if h.machine == nil {
 		begin := time.Now()
 		m, err := vm.Boot(ctx, h.options)

@@ -15,6 +15,7 @@ type step struct {
 	runtime           string // "" means the pinned containerd
 	env               string // environment variables, as "NAME=value …"
 	tests             string // value of -test.run
+	kernel            string // additional parameters of the kernel; the machine boots for this step and again after it
 	cutsPower         bool   // the power is cut after the step
 	needsNewDisk      bool   // the step runs on a new disk, which is discarded after the step
 }
@@ -49,6 +50,7 @@ var steps = []step{
 	{name: "nfs", description: "NFS volumes, including those of an unresponsive server", binary: "machine.test", tests: "^TestNFS$"},
 	{name: "iscsi", description: "iSCSI disks with CHAP and several paths", binary: "machine.test", tests: "^TestISCSI$"},
 	{name: "fc", description: "Fibre Channel disks, simulated by another SCSI disk", binary: "machine.test", tests: "^TestFC$"},
+	{name: "selinux", description: "volumes are mounted with an SELinux label", binary: "machine.test", kernel: "security=selinux", tests: "^TestSELinux$", cutsPower: true},
 	{name: "shutdown", description: "logind waits until the pods are stopped in order", binary: "machine.test", tests: "^TestShutdown$", cutsPower: true},
 	{name: "shutdown-after", description: "the pods run again after a node shutdown", binary: "machine.test", tests: "^TestAfterShutdown$"},
 	{name: "ext4-finish", description: "jobs finish, with podd's state on ext4", binary: "machine.test", env: stateOnExt4, tests: "^TestFinish$", cutsPower: true},

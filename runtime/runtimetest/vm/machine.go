@@ -24,6 +24,8 @@ type Options struct {
 	XFS     string     // the image of XFSDevice; the machine writes to it
 	Ext4    string     // the image of Ext4Device; the machine writes to it
 	Dir     string     // directory to which the console's log is written
+	// KernelParameters are added to the command line of the kernel, such as "security=selinux".
+	KernelParameters string
 }
 
 // Paths in the machine of the disks in Options.XFS and Options.Ext4. Only tests use these disks.
@@ -162,7 +164,7 @@ func (o Options) command() *exec.Cmd {
 	cmd := exec.Command("qemu-system-x86_64",
 		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
 		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2G",
-		"-kernel", o.Disk.Kernel, "-initrd", o.Disk.Initrd, "-append", "root=/dev/vda rw console=ttyS0 panic=-1",
+		"-kernel", o.Disk.Kernel, "-initrd", o.Disk.Initrd, "-append", "root=/dev/vda rw console=ttyS0 panic=-1 "+o.KernelParameters,
 		// With cache=unsafe, the host's page cache contains the writes of the machine, so that they
 		// are not lost when qemu is killed.
 		"-drive", "file="+o.Disk.Image+",format=raw,if=virtio,cache=unsafe,discard=unmap",
