@@ -65,9 +65,9 @@ func RemovePod(ctx context.Context, root string, uid types.UID, terminate Termin
 	return errors.Join(errs...)
 }
 
-// remove removes the cgroup of a pod for one driver and one cgroup parent. The results are the same
-// as in RemovePod. points are the mount points of the hierarchies. parent is the cgroup parent, as
-// in podPath.
+// remove removes the cgroup of a pod for one driver and one cgroup parent. The errors are those of
+// RemovePod. points are the mount points of the hierarchies. parent is the cgroup parent, as in
+// podPath.
 func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, terminate TerminateFunc) error {
 	cgroupPath, err := podPath(parent, driver, uid)
 	if err != nil {

@@ -128,7 +128,7 @@ func checkV1(c render.Cgroup, dirs map[string]string) error {
 	return nil
 }
 
-// limitingControllers returns the controllers of the limits of c.
+// limitingControllers returns the controllers that are necessary for the limits of c.
 func limitingControllers(c render.Cgroup) (controllers []string) {
 	for name, isLimited := range map[string]bool{
 		"cpu": c.CPUShares != 0, "memory": c.Memory != 0, "pids": c.Pids != 0, hugePagesController: len(c.HugePages) > 0,

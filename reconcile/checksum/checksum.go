@@ -24,8 +24,8 @@ const (
 
 var (
 	// ErrMissing is returned by Verify if data does not end with a checksum.
-	ErrMissing = errors.New("the checksum is missing")
-	errWrong   = errors.New("the checksum is wrong")
+	ErrMissing       = errors.New("the checksum is missing")
+	errWrongChecksum = errors.New("the checksum is wrong")
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -49,7 +49,7 @@ func Verify(data []byte) error {
 		return ErrMissing
 	}
 	if string(data[suffixStart:]) != checksumSuffix(data[:suffixStart]) {
-		return errWrong
+		return errWrongChecksum
 	}
 	return nil
 }

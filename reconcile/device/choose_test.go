@@ -26,7 +26,7 @@ func TestChoose(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := availableDevices{reusable: strings.Fields(tt.reusable), free: strings.Fields(tt.free)}
+			o := availableDevices{reusableIDs: strings.Fields(tt.reusable), freeIDs: strings.Fields(tt.free)}
 			got, err := o.choose(tt.n, strings.Fields(tt.preferred))
 			if (err != nil) != (tt.want == "") || !slices.Equal(got, strings.Fields(tt.want)) {
 				t.Errorf("got %q, %v; want %q", got, err, tt.want)

@@ -244,7 +244,7 @@ func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.P
 		return Grant{}, err
 	}
 	must := now.chooseReusable(a.n)
-	preferredIDs, err := plugin.PreferredDevices(ctx, slices.Sorted(slices.Values(slices.Concat(must, now.free))), must, a.n)
+	preferredIDs, err := plugin.PreferredDevices(ctx, slices.Sorted(slices.Values(slices.Concat(must, now.freeIDs))), must, a.n)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -271,7 +271,7 @@ func (m *Manager) availableDevicesLocked(pod *manifest.Pod, h allocation.PodVers
 	s := m.resources[a.resource]
 	reusableIDs := reusableDevices(&pod.Object.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
 	return availableDevices{
-		reusable: slices.DeleteFunc(reusableIDs, func(id string) bool { return !s.isHealthy(id) }),
-		free:     m.freeLocked(a.resource),
+		reusableIDs: slices.DeleteFunc(reusableIDs, func(id string) bool { return !s.isHealthy(id) }),
+		freeIDs:     m.freeLocked(a.resource),
 	}
 }

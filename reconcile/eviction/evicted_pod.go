@@ -58,7 +58,7 @@ func (m *Manager) updateEvicted(reports []*state.Report, now time.Time) {
 func (m *Manager) isEvicting(reports []*state.Report, isHard bool, now time.Time) bool {
 	maxGrace := plan.MaxGrace
 	if isHard {
-		maxGrace = excessGrace
+		maxGrace = excessGracePeriod
 	}
 	if e := m.awaitedPod; e != (evictedPod{}) && isInTime(e.evictedAt, min(e.grace, maxGrace), now) {
 		return true

@@ -21,8 +21,8 @@ const (
 	// After that, another pod is evicted. A kubelet uses the same value.
 	cleanupTimeout = 30 * time.Second
 	// reclaimTimeout limits the removal of containers and images, and usageTimeout limits the
-	// measurement of pods. If the runtime or the disk does not respond in time, a pod is evicted
-	// without them.
+	// measurement of pods. If the runtime or the disk does not respond in time, a pod is
+	// evicted without waiting for the result.
 	reclaimTimeout = 15 * time.Second
 	usageTimeout   = 25 * time.Second
 )
@@ -172,13 +172,13 @@ func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressu
 // this is the pod's own grace period, limited by the policy.
 func (m *Manager) gracePeriod(t pressure.Threshold, pod *v1.Pod) time.Duration {
 	if t.IsHard() {
-		return excessGrace
+		return excessGracePeriod
 	}
 	podSeconds := int64(v1.DefaultTerminationGracePeriodSeconds)
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		podSeconds = *s
 	}
-	return max(min(plan.GraceDuration(podSeconds), m.o.Policy.MaxPodGrace), excessGrace)
+	return max(min(plan.GraceDuration(podSeconds), m.o.Policy.MaxPodGrace), excessGracePeriod)
 }
 
 // evict evicts the pod c. r is its report. If the pod is being deleted, evict shortens its grace

@@ -121,7 +121,7 @@ func (k *StorageLimiter) check(ctx context.Context) {
 
 // excessGrace is the grace period of a pod that must release its resources at once. The value is
 // that of the kubelet for evictions.
-const excessGrace = time.Second
+const excessGracePeriod = time.Second
 
 // evict evicts a pod that exceeds a limit. If the pod is being deleted, it shortens the grace
 // period to excessGrace instead. It returns false if the pod exceeds no limit.
@@ -134,7 +134,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {
 		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", reason)
-		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)
+		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGracePeriod)
 		return true
 	}
 	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: reason, Restarts: k.o.Restarts})

@@ -233,8 +233,8 @@ func protectionReason(i *Image) string {
 	return ""
 }
 
-// isYoung reports whether an image has not reached the minimum age. An image from the future, after
-// a step of the clock, is young.
+// isYoung reports whether an image has not reached the minimum age. An image with a time in the
+// future, which a step of the clock can cause, is young.
 func isYoung(i *Image, p Policy, now time.Time) bool { return now.Sub(i.FirstDetected) < p.MinAge }
 
 func youngMessage(p Policy) string { return "younger than " + duration.HumanDuration(p.MinAge) }

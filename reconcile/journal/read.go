@@ -65,9 +65,9 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 		return state.Record{}, err
 	}
 	defer root.Close()
-	r, err := readIn(root, uid)
+	r, err := readJournal(root, uid)
 	if err != nil {
-		r, err = readIn(root, uid)
+		r, err = readJournal(root, uid)
 	}
 	if err != nil {
 		return state.Record{}, err
@@ -76,7 +76,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 }
 
 // readIn reads the journal in the pod directory root once; see Read.
-func readIn(root *os.Root, uid types.UID) (state.Record, error) {
+func readJournal(root *os.Root, uid types.UID) (state.Record, error) {
 	f, err := root.OpenFile(FileName, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return state.Record{}, replacedError(root, linkError(root, err))

@@ -73,7 +73,7 @@ type reason int
 
 const (
 	byDefault reason = iota // it is the first suitable address of an interface
-	byRoute                 // it is the source address of packets to the default route
+	byRoute                 // it is the source address of packets that take the default route
 	byName                  // the node's name resolves to it
 )
 

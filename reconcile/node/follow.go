@@ -50,9 +50,9 @@ type AddressWatcher struct {
 	current atomic.Pointer[Addresses] // result of the method Addresses
 
 	// The following fields belong to Run's goroutine.
-	choice  choice
-	stored  choice       // the choice that the file contains or that is being written to the file
-	writing <-chan error // receives the result of the write in progress; nil if there is none
+	choice      choice
+	stored      choice       // the choice that the file contains or that is being written to the file
+	writeResult <-chan error // receives the result of the write in progress; nil if there is none
 }
 
 // NewAddressWatcher determines the current addresses from the address in File and from the host,
@@ -79,8 +79,8 @@ func NewAddressWatcher(ctx context.Context, o AddressOptions) *AddressWatcher {
 	}
 	f.load()
 	f.current.Store(new(f.chooseAddresses(o.read(ctx))))
-	if f.store(); f.writing != nil {
-		f.endWrite(<-f.writing)
+	if f.store(); f.writeResult != nil {
+		f.endWrite(<-f.writeResult)
 	}
 	return f
 }
@@ -103,19 +103,19 @@ func (f *AddressWatcher) load() {
 // or by the node's name. It does nothing while a write is in progress, because endWrite calls store
 // again. After a failed write, store does not try again until the choice changes.
 func (f *AddressWatcher) store() {
-	if f.o.File == "" || !f.choice.isFromRouteOrName() || f.choice == f.stored || f.writing != nil {
+	if f.o.File == "" || !f.choice.isFromRouteOrName() || f.choice == f.stored || f.writeResult != nil {
 		return
 	}
 	f.stored = f.choice
 	result, c := make(chan error, 1), f.choice
 	// A call that waits for a disk cannot be interrupted, so this goroutine may outlive Run.
 	go func() { result <- f.o.write(f.o.File, c) }()
-	f.writing = result
+	f.writeResult = result
 }
 
 // endWrite handles the result err of the write in progress, and begins to store a newer choice.
 func (f *AddressWatcher) endWrite(err error) {
-	f.writing = nil
+	f.writeResult = nil
 	if err != nil {
 		f.o.Log.Warn("storing the node address failed; if podd restarts while the host has no default route, the address may change", "err", err)
 	}
@@ -126,9 +126,9 @@ func (f *AddressWatcher) endWrite(err error) {
 func (f *AddressWatcher) finishWrites() {
 	timer := time.NewTimer(storeTimeout)
 	defer timer.Stop()
-	for f.writing != nil {
+	for f.writeResult != nil {
 		select {
-		case err := <-f.writing:
+		case err := <-f.writeResult:
 			f.endWrite(err)
 		case <-timer.C:
 			f.o.Log.Warn("storing the node address failed because the disk does not respond; stopping without storing the address", "file", f.o.File)
@@ -169,7 +169,7 @@ func (f *AddressWatcher) wait(ctx context.Context, wakeCh <-chan struct{}, tick 
 			return true
 		case <-tick:
 			return true
-		case err := <-f.writing:
+		case err := <-f.writeResult:
 			f.endWrite(err)
 		}
 	}

@@ -44,8 +44,9 @@ func loginsFromSecrets(r effect.ImageRequest) ([]login, error) {
 // manifest, a Secret may have a UID of any length.
 const maxUIDLength = 63
 
-// recordedUID returns the UID that records of image pulls contain for Secret s. A Secret without a UID is identified by its
-// source, because two sources may have Secrets with the same namespace and name.
+// recordedUID returns the UID that records of image pulls contain for Secret s. A Secret without a
+// UID is identified by its source, because two sources may have Secrets with the same namespace and
+// name.
 func recordedUID(s *v1.Secret, source string) string {
 	if uid := string(s.UID); uid != "" && len(uid) <= maxUIDLength {
 		return uid

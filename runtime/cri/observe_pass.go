@@ -39,7 +39,7 @@ func (o *Observer) observeMarked(ctx context.Context, marked markedPods) (runtim
 	if err != nil {
 		return s, err
 	}
-	d := newDraft(&o.opts, o.priorPods(s.IsComplete, marked.keys), o.failedQueries, s.AsOf)
+	d := newDraft(&o.opts, o.previousPods(s.IsComplete, marked.keys), o.failedQueries, s.AsOf)
 	if err := d.add(l); err != nil {
 		return s, err
 	}
@@ -115,8 +115,8 @@ func hasSameEntries(a, b map[types.NamespacedName]*runtime.Pod) bool {
 	return a != nil && maps.Equal(a, b)
 }
 
-// priorPods returns the previous state of the pods in keys, or of all pods if allPods is true.
-func (o *Observer) priorPods(allPods bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
+// previousPods returns the previous state of the pods in keys, or of all pods if allPods is true.
+func (o *Observer) previousPods(allPods bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
 	if allPods {
 		return o.pods
 	}

@@ -142,7 +142,9 @@ func (o *Observer) pauseAfterPass(ctx context.Context, passDuration time.Duratio
 // made the changes itself. passDuration is the duration of the last pass over all pods. During a
 // burst of changes, every pass observes all pods, and its cost grows with their number. With this
 // delay, passes use at most one fiftieth of the time.
-func settleDelay(passDuration time.Duration) time.Duration { return min(50*passDuration, 10*time.Second) }
+func settleDelay(passDuration time.Duration) time.Duration {
+	return min(50*passDuration, 10*time.Second)
+}
 
 // backOff returns the delay after n failures. After one failure, the delay is equal to firstDelay.
 // It doubles with each further failure up to limit.

@@ -93,15 +93,16 @@ func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
 }
 
 // handleEvent wakes the readers of the event's directory.
-func (n *Notifier) handleEvent(fs *fsnotify.Watcher, e fsnotify.Event) {
+func (n *Notifier) handleEvent(watcher *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fs != n.watcher { // the event comes from an earlier instance, which may have used the same path for another directory
+	if watcher != n.watcher { // the event comes from an earlier instance, which may have used the same path for another directory
 		return
 	}
 	d := n.paths[e.Name]
-	// fsnotify stops watching a directory that is renamed, so fs must add the directory again.
-	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil {
+	// fsnotify stops watching a directory that is renamed, so the watcher must add the
+	// directory again.
+	if d != nil && e.Has(fsnotify.Rename) && watcher.Add(d.path) != nil {
 		for w := range d.waiters {
 			w.dir = nil
 		}

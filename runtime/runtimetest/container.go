@@ -64,7 +64,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	if err := s.reserveNameLocked(ctx, "container", c.name, c.id); err != nil {
 		return nil, err
 	}
-	err := s.midCallDelayLocked(ctx)
+	err := s.waitMidCallLocked(ctx)
 	if err == nil && s.options.CRIO {
 		err = c.prepare()
 	}

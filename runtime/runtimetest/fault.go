@@ -158,9 +158,9 @@ func (r *Runtime) apply(ctx context.Context, f *fault, disconnected chan struct{
 // midCallDelayKey is the context key of a delay in the middle of a call.
 type midCallDelayKey struct{}
 
-// midCallDelayLocked waits for the delay in ctx, if there is one. It releases the lock while it
+// waitMidCallLocked waits for the delay in ctx, if there is one. It releases the lock while it
 // waits.
-func (r *Runtime) midCallDelayLocked(ctx context.Context) error {
+func (r *Runtime) waitMidCallLocked(ctx context.Context) error {
 	delay, ok := ctx.Value(midCallDelayKey{}).(time.Duration)
 	if !ok {
 		return nil

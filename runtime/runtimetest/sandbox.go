@@ -45,7 +45,7 @@ func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest
 	if err := s.reserveNameLocked(ctx, "sandbox", sb.name, sb.id); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(s.midCallDelayLocked(ctx), s.assignAddressLocked(sb)); err != nil {
+	if err := cmp.Or(s.waitMidCallLocked(ctx), s.assignAddressLocked(sb)); err != nil {
 		s.releaseNameLocked("sandbox", sb.name)
 		return nil, err
 	}

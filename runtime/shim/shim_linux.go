@@ -73,7 +73,7 @@ func killIf(pid int, isExpected func() bool) error {
 
 // maxArgs limits how many bytes of a command line are read. The command line of a shim is
 // much shorter.
-const maxArgs = 64 << 10
+const maxArgsBytes = 64 << 10
 
 // shimSandbox returns the sandbox ID of the shim process with the given directory in /proc.
 // It returns "" if the process is not a shim or has exited.
@@ -83,7 +83,7 @@ func shimSandbox(procDir string) (sandboxID string) {
 		return "" // the process has exited
 	}
 	defer f.Close()
-	line, err := io.ReadAll(io.LimitReader(f, maxArgs))
+	line, err := io.ReadAll(io.LimitReader(f, maxArgsBytes))
 	if err != nil {
 		return ""
 	}

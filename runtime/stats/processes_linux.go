@@ -151,7 +151,8 @@ func percent(part, total float64) float32 {
 	return float32(math.Round(part/total*1000) / 10)
 }
 
-// startTime returns the time of a day, the day of a year or the year, as the column STIME of ps.
+// startTime formats a time as in the column STIME of ps: as the time of day for today, as the date
+// for this year, and otherwise as the year.
 func startTime(at, now time.Time) string {
 	switch {
 	case at.Year() != now.Year():
@@ -162,7 +163,7 @@ func startTime(at, now time.Time) string {
 	return at.Format("15:04")
 }
 
-// runningTime returns a CPU time as [days-]hours:minutes:seconds, as the column TIME of ps.
+// runningTime formats a CPU time as [days-]hours:minutes:seconds, as in the column TIME of ps.
 func runningTime(cpuTime time.Duration) string {
 	seconds := int64(cpuTime / time.Second)
 	text := fmt.Sprintf("%02d:%02d:%02d", seconds/3600%24, seconds/60%60, seconds%60)

@@ -24,7 +24,7 @@ import (
 )
 
 // A Watcher sends an event when the kernel reports that memory may be short. Arm and Close must be
-// called by one goroutine.
+// called by the same goroutine.
 type Watcher struct {
 	events     chan struct{} // capacity 1
 	log        *slog.Logger

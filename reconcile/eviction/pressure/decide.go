@@ -36,8 +36,8 @@ type State struct {
 	// unresolved contains the thresholds that were due and whose minimum reclaim is not available
 	// yet.
 	unresolved []Threshold
-	// lastMet contains the last time at which a threshold of each condition was met.
-	lastMet map[v1.NodeConditionType]time.Time
+	// lastMetAt contains the last time at which a threshold of each condition was met.
+	lastMetAt map[v1.NodeConditionType]time.Time
 }
 
 // A MetThreshold is a threshold that is met, with its limit as an amount and the available amount.
@@ -82,7 +82,8 @@ func NewConditions(types []v1.NodeConditionType) Conditions {
 	}
 }
 
-// Types returns the types of the conditions that are true, in the order of a kubelet's Node.
+// Types returns the types of the conditions that are true, in the order in which a kubelet lists
+// them in its Node.
 func (c Conditions) Types() []v1.NodeConditionType {
 	var types []v1.NodeConditionType
 	for _, kind := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
@@ -97,9 +98,9 @@ func (c Conditions) Types() []v1.NodeConditionType {
 // returned.
 func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 	var d Decision
-	d.State.metSince, d.State.lastMet = map[Threshold]time.Time{}, maps.Clone(s.lastMet)
-	if d.State.lastMet == nil {
-		d.State.lastMet = map[v1.NodeConditionType]time.Time{}
+	d.State.metSince, d.State.lastMetAt = map[Threshold]time.Time{}, maps.Clone(s.lastMetAt)
+	if d.State.lastMetAt == nil {
+		d.State.lastMetAt = map[v1.NodeConditionType]time.Time{}
 	}
 	for _, t := range p.effectiveThresholds(o.Layout) {
 		observation, isObserved := o.Signals[t.Signal]
@@ -111,7 +112,7 @@ func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 		if !wasMet || since.After(now) {
 			since = now
 		}
-		d.State.metSince[t], d.State.lastMet[t.Signal.Condition()] = since, now
+		d.State.metSince[t], d.State.lastMetAt[t.Signal.Condition()] = since, now
 		dueAt := since.Add(t.GracePeriod)
 		switch isDue := !now.Before(dueAt); {
 		case !isObserved && wasDue:
@@ -134,16 +135,16 @@ func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 // setConditions sets d.Conditions from the last times at which thresholds were met.
 func (d *Decision) setConditions(transition time.Duration, now time.Time) {
 	isTrue := func(kind v1.NodeConditionType) bool {
-		lastMet, wasMet := d.State.lastMet[kind]
+		lastMetAt, wasMet := d.State.lastMetAt[kind]
 		if !wasMet {
 			return false
 		}
-		if lastMet.After(now) {
-			lastMet = now
-			d.State.lastMet[kind] = now
+		if lastMetAt.After(now) {
+			lastMetAt = now
+			d.State.lastMetAt[kind] = now
 		}
-		end := lastMet.Add(transition)
-		if !now.Before(end) && !lastMet.Equal(now) {
+		end := lastMetAt.Add(transition)
+		if !now.Before(end) && !lastMetAt.Equal(now) {
 			return false
 		}
 		d.wakeAt(end)

@@ -176,7 +176,7 @@ func TestDecide_Laws(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 120).Draw(t, "seconds")) * time.Second)
 			o := drawObservations(t)
-			before := State{maps.Clone(s.metSince), slices.Clone(s.unresolved), maps.Clone(s.lastMet)}
+			before := State{maps.Clone(s.metSince), slices.Clone(s.unresolved), maps.Clone(s.lastMetAt)}
 			d := Decide(p, s, o, now)
 			if again := Decide(p, s, o, now); !reflect.DeepEqual(d, again) {
 				t.Fatalf("equal inputs: got different decisions %+v and %+v", d, again)

@@ -19,7 +19,7 @@ func Rank(candidates []Candidate, signal Signal, l Layout) []Candidate {
 	var rankedCandidates []rankedCandidate
 	for _, c := range candidates {
 		if !IsProtected(c.Pod) {
-			rankedCandidates = append(rankedCandidates, newRanked(c, signal, l))
+			rankedCandidates = append(rankedCandidates, newRankedCandidate(c, signal, l))
 		}
 	}
 	order.Stable(rankedCandidates, compareRanked)
@@ -45,7 +45,7 @@ const (
 	groupWithinRequests
 )
 
-func newRanked(c Candidate, signal Signal, l Layout) rankedCandidate {
+func newRankedCandidate(c Candidate, signal Signal, l Layout) rankedCandidate {
 	r := rankedCandidate{Candidate: c, group: groupUnknown}
 	if c.Pod.Spec.Priority != nil {
 		r.priority = *c.Pod.Spec.Priority

@@ -98,7 +98,7 @@ func exitedContainers(reports []*state.Report) (containers []gc.ExitedContainer)
 	for _, r := range reports {
 		for i := range r.Observed {
 			if inc := &r.Observed[i]; !inc.Foreign {
-				containers = append(containers, exitedIn(inc, !r.HasRemovableContainers())...)
+				containers = append(containers, exitedContainersOf(inc, !r.HasRemovableContainers())...)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func exitedContainers(reports []*state.Report) (containers []gc.ExitedContainer)
 
 // exitedIn returns the exited containers in inc. If keepsNewest is set, the newest container of each
 // name is needed: podd shows its log and its last state, and restarts it after a back-off.
-func exitedIn(inc *runtime.Incarnation, keepsNewest bool) (containers []gc.ExitedContainer) {
+func exitedContainersOf(inc *runtime.Incarnation, keepsNewest bool) (containers []gc.ExitedContainer) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
 		if c.State != runtime.Exited {

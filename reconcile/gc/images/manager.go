@@ -68,7 +68,7 @@ type Options struct {
 	Clock func() state.ClockReading
 	// Record records events of the node.
 	Record func([]event.Event)
-	// OnCollected is called after an image was removed for a reason.
+	// OnCollected is called after an image was removed, with the reason for the removal.
 	OnCollected func(gc.Reason)
 	Log         *slog.Logger
 }

@@ -20,7 +20,7 @@ const (
 	maxRecordBytes = 8 << 20
 	// maxMoment limits the durations in the record file, so that computing with them does not
 	// overflow.
-	maxMoment = 100 * 365 * 24 * time.Hour
+	maxStoredDuration = 100 * 365 * 24 * time.Hour
 )
 
 // A record contains the use of an image. Its times have a monotonic clock reading.
@@ -90,7 +90,7 @@ func decodeRecords(data []byte, now state.ClockReading) (map[string]record, erro
 
 // time converts a duration in s to a time, which is not later than now.
 func (s *storedRecords) time(at time.Duration, now state.ClockReading) time.Time {
-	at, writtenAt := limitMoment(at), limitMoment(s.SinceBoot)
+	at, writtenAt := limitDuration(at), limitDuration(s.SinceBoot)
 	ago := max(writtenAt-at, 0) + now.SinceBoot
 	if s.BootID != "" && s.BootID == now.BootID {
 		ago = now.SinceBoot - at
@@ -98,7 +98,9 @@ func (s *storedRecords) time(at time.Duration, now state.ClockReading) time.Time
 	return now.Now.Add(-max(ago, 0))
 }
 
-func limitMoment(d time.Duration) time.Duration { return min(max(d, -maxMoment), maxMoment) }
+func limitDuration(d time.Duration) time.Duration {
+	return min(max(d, -maxStoredDuration), maxStoredDuration)
+}
 
 // load reads the record file. If that fails, all images count as new, so that none is removed for
 // its age.

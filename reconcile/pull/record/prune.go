@@ -48,7 +48,7 @@ func (s *Store) beginPass() {
 	s.modifiedRecords = map[string]bool{}
 }
 
-// endPass ends what beginPass has begun.
+// endPass ends the collection of names that beginPass has begun.
 func (s *Store) endPass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

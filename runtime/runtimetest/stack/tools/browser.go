@@ -7,12 +7,12 @@ import (
 )
 
 // browser lists packages of Chromium. One of them is sufficient.
-var browser = []string{"chromium-headless-shell", "chromium"}
+var browserPackages = []string{"chromium-headless-shell", "chromium"}
 
 // EnsureBrowser returns the path of Chromium. If there is none, EnsureBrowser installs it into
 // the system, because it needs too many shared libraries to run from a directory.
 func EnsureBrowser(ctx context.Context, log *slog.Logger) (string, error) {
-	needs := []requirement{{browser[:1], func(context.Context) bool { _, err := findBrowser(); return err == nil }}}
+	needs := []requirement{{browserPackages[:1], func(context.Context) bool { _, err := findBrowser(); return err == nil }}}
 	if err := prepareHost(ctx, log, needs); err != nil {
 		return "", err
 	}
@@ -20,7 +20,7 @@ func EnsureBrowser(ctx context.Context, log *slog.Logger) (string, error) {
 }
 
 func findBrowser() (path string, err error) {
-	for _, name := range browser {
+	for _, name := range browserPackages {
 		if path, err = exec.LookPath(name); err == nil {
 			return path, nil
 		}

@@ -15,7 +15,7 @@ type requirement struct {
 	isPresent func(context.Context) bool
 }
 
-// runRequirements, crioRequirements, buildRequirements, vmRequirements and browser list all
+// runRequirements, crioRequirements, buildRequirements, vmRequirements and browserPackages list all
 // packages that may be installed into the system. None of them starts a service.
 var runRequirements = []requirement{
 	// The CNI plugins masquerade and forward host ports with nft.
