@@ -17,7 +17,7 @@ type downCmd struct {
 
 // Run removes the stack. It succeeds if there is no stack.
 func (d downCmd) Run(ctx context.Context) error {
-	begin := time.Now()
+	startTime := time.Now()
 	s, err := stack.Open(d.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
 		printStep("down", "no runtime in "+d.Dir, 0)
@@ -48,6 +48,6 @@ func (d downCmd) Run(ctx context.Context) error {
 	if err := p.removeState(); err != nil {
 		return err
 	}
-	printStep("down", fmt.Sprintf("pods, container runtime and network of %s removed; %s kept", relativePath(s.Dir), relativePath(p.manifestDir())), time.Since(begin))
+	printStep("down", fmt.Sprintf("pods, container runtime and network of %s removed; %s kept", relativePath(s.Dir), relativePath(p.manifestDir())), time.Since(startTime))
 	return nil
 }

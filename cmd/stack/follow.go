@@ -180,14 +180,14 @@ func (w workDir) stopPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
+	startTime := time.Now()
 	return w.request(ctx, http.MethodPost, "/v1/down", func(d *json.Decoder) (done bool, err error) {
 		var p server.StopProgress
 		if err := d.Decode(&p); err != nil {
 			return true, err
 		}
 		for _, key := range p.Stopped {
-			fmt.Printf("- %-14s stopped  %.2fs\n", withoutNode(key, v.Node), time.Since(begin).Seconds())
+			fmt.Printf("- %-14s stopped  %.2fs\n", withoutNode(key, v.Node), time.Since(startTime).Seconds())
 		}
 		for _, problem := range p.Problems {
 			fmt.Printf("! %-14s does not stop: %s\n", withoutNode(problem.Pod, v.Node), problem.Reason)

@@ -12,15 +12,15 @@ type kubernetesCmd struct{}
 
 // Run builds the missing programs of Kubernetes.
 func (kubernetesCmd) Run(ctx context.Context) error {
-	begin := time.Now()
+	startTime := time.Now()
 	if _, err := tools.EnsureControlPlane(ctx, slog.Default()); err != nil {
 		return err
 	}
-	printStep("cluster", "a control plane, a kubelet and kubeadm built", time.Since(begin))
-	begin = time.Now()
+	printStep("cluster", "a control plane, a kubelet and kubeadm built", time.Since(startTime))
+	startTime = time.Now()
 	if _, err := tools.EnsureConformance(ctx, slog.Default()); err != nil {
 		return err
 	}
-	printStep("suite", "the end-to-end tests of Kubernetes and their images built", time.Since(begin))
+	printStep("suite", "the end-to-end tests of Kubernetes and their images built", time.Since(startTime))
 	return nil
 }

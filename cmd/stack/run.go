@@ -71,7 +71,7 @@ func (r runCmd) Run(ctx context.Context) error {
 const binaryPath = "bin/podd"
 
 func buildPodd(ctx context.Context, version string) error {
-	begin := time.Now()
+	startTime := time.Now()
 	build := release.Command(ctx, "", binaryPath, "-X main.version="+version)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
@@ -81,7 +81,7 @@ func buildPodd(ctx context.Context, version string) error {
 	if err != nil {
 		return fmt.Errorf("building podd: %w", err)
 	}
-	printStep("podd", fmt.Sprintf("%s, %d MB", binaryPath, info.Size()/1e6), time.Since(begin))
+	printStep("podd", fmt.Sprintf("%s, %d MB", binaryPath, info.Size()/1e6), time.Since(startTime))
 	return nil
 }
 

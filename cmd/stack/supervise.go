@@ -24,7 +24,7 @@ const restartInterval = 5 * time.Second
 func superviseRuntime(ctx context.Context, r runtimeProcess, print func(line string)) {
 	for r.WaitForExit(ctx) == nil {
 		print(fmt.Sprintf("! %s has exited; starting it again", r.Program()))
-		begin := time.Now()
+		startTime := time.Now()
 		switch err := r.Restart(ctx); {
 		case ctx.Err() != nil:
 			return
@@ -35,7 +35,7 @@ func superviseRuntime(ctx context.Context, r runtimeProcess, print func(line str
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Until(begin.Add(restartInterval))):
+		case <-time.After(time.Until(startTime.Add(restartInterval))):
 		}
 	}
 }

@@ -48,12 +48,12 @@ func (v vmCmd) Run(ctx context.Context) error {
 		return err
 	}
 	printStep("disk", "Debian with systemd and cgroup v2", disk.Took)
-	begin := time.Now()
+	startTime := time.Now()
 	h := vmRunner{vmCmd: v, newDisk: disk, options: vm.Options{Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
 	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
 		return err
 	}
-	printStep("payload", "podd, its tests and packages, two container runtimes and images", time.Since(begin))
+	printStep("payload", "podd, its tests and packages, two container runtimes and images", time.Since(startTime))
 	defer h.removeDisks()
 	if err := h.replaceDisk(ctx); err != nil {
 		return err
@@ -138,19 +138,19 @@ func (h *vmRunner) runStep(ctx context.Context, s step) error {
 		h.options.KernelParameters = s.kernel
 	}
 	if h.machine == nil {
-		begin := time.Now()
+		startTime := time.Now()
 		m, err := vm.Boot(ctx, h.options)
 		if err != nil {
 			return err
 		}
 		h.machine = m
-		printStep("boot", "", time.Since(begin))
+		printStep("boot", "", time.Since(startTime))
 	}
-	begin := time.Now()
+	startTime := time.Now()
 	if err := h.runBinary(ctx, s); err != nil {
 		return err
 	}
-	printStep("test", s.name+": "+s.description, time.Since(begin))
+	printStep("test", s.name+": "+s.description, time.Since(startTime))
 	if s.cutsPower {
 		h.cutPower()
 		printStep("cut", "the power", 0)

@@ -123,15 +123,15 @@ func (b *bench) timeBareBurst(ctx context.Context, n, concurrency int, printCall
 	}
 	count := b.startCallCount(ctx, n, printCalls)
 	work := measureCPU(b.stack.Daemon.PID)
-	begin := time.Now()
+	startTime := time.Now()
 	if err := b.bareRunner.start(ctx, barePods, concurrency); err != nil {
 		return f, err
 	}
-	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
+	at, err := b.starts.waitFor(ctx, podNames(pods), startTime)
 	if err != nil {
 		return f, err
 	}
-	f.startSeconds, f.containerdStartCPU = at.Sub(begin).Seconds(), work()
+	f.startSeconds, f.containerdStartCPU = at.Sub(startTime).Seconds(), work()
 	if err := count(fmt.Sprintf("bare CRI calls, start of %d pods", n)); err != nil {
 		return f, err
 	}
@@ -139,18 +139,18 @@ func (b *bench) timeBareBurst(ctx context.Context, n, concurrency int, printCall
 		return f, err
 	}
 	work = measureCPU(b.stack.Daemon.PID)
-	begin = time.Now()
+	startTime = time.Now()
 	if err := b.bareRunner.stop(ctx, barePods, concurrency); err != nil {
 		return f, err
 	}
 	if at, err = b.tasks.waitEmpty(ctx); err != nil {
 		return f, err
 	}
-	f.taskRemovalSeconds = at.Sub(begin).Seconds()
+	f.taskRemovalSeconds = at.Sub(startTime).Seconds()
 	if err := b.bareRunner.remove(ctx, barePods, concurrency); err != nil {
 		return f, err
 	}
-	f.removalSeconds, f.containerdRemovalCPU = time.Since(begin).Seconds(), work()
+	f.removalSeconds, f.containerdRemovalCPU = time.Since(startTime).Seconds(), work()
 	printProgress("round", fmt.Sprintf("%d pods with bare CRI calls, %d at a time: %s", n, concurrency, f))
 	return f, sleep(ctx, burstRoundPause)
 }

@@ -153,7 +153,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 
 // measureTraffic counts the requests of podd and of the kubelet k, each with many pods.
 func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
-	began, kubeletCPU, poddCPU := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
+	startTime, kubeletCPU, poddCPU := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
 	printProgress("traffic", "counting requests to the API server for "+b.Traffic.String())
 	if err := sleep(ctx, b.Traffic); err != nil {
 		return err
@@ -161,12 +161,12 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) 
 	// Events are not compared, because on this host a kubelet records additional events about
 	// missing features of the host.
 	r := row{name: "requests to the API server except events, 100 pods (bare: kubelet)", unit: perMinute, goal: goal{factor: 1}}
-	minutes := time.Since(began).Minutes()
+	minutes := time.Since(startTime).Minutes()
 	for _, side := range []struct {
 		node string
 		to   *samples
 	}{{k.name, &r.bare}, {nodeName, &r.podd}} {
-		requests, err := c.plane.CountRequests(side.node, began)
+		requests, err := c.plane.CountRequests(side.node, startTime)
 		if err != nil {
 			return err
 		}

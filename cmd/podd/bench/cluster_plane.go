@@ -79,11 +79,11 @@ func (c *cluster) kubeconfig(node string) string {
 
 // startPodd starts podd. It returns when podd has renewed its lease.
 func (c *cluster) startPodd(ctx context.Context) error {
-	began := time.Now()
+	startTime := time.Now()
 	if err := c.b.daemon.startAndSettle(ctx); err != nil {
 		return err
 	}
-	return c.waitForLeaseRenewal(ctx, nodeName, began)
+	return c.waitForLeaseRenewal(ctx, nodeName, startTime)
 }
 
 // waitForLeaseRenewal waits until a node has renewed its lease. It ignores renewals before the time

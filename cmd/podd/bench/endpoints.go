@@ -143,10 +143,10 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource"} {
 		cpuSeconds := measureCPU(b.daemon.cmd.Process.Pid)
-		began := time.Now()
+		startTime := time.Now()
 		ticker := time.NewTicker(time.Second / scrapeRate)
 		size := int64(0)
-		for time.Since(began) < b.Load/4 {
+		for time.Since(startTime) < b.Load/4 {
 			<-ticker.C
 			n, status, err := getAndDiscard(ctx, client, "https://"+e.kubeletAddress+path)
 			if err != nil {
@@ -159,7 +159,7 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 		}
 		ticker.Stop()
 		name := fmt.Sprintf("%s, %d requests/s, responses of %d kB: CPU of podd", path, scrapeRate, size/1000)
-		b.table.add(row{name: name, unit: percent, podd: samples{100 * cpuSeconds() / time.Since(began).Seconds()}})
+		b.table.add(row{name: name, unit: percent, podd: samples{100 * cpuSeconds() / time.Since(startTime).Seconds()}})
 	}
 	idleMemory, err := b.measureIdleMemory(ctx)
 	if err != nil {

@@ -123,12 +123,12 @@ func sendAtRate(ctx context.Context, client *http.Client, url string, duration t
 		})
 	}
 	const tick = 5 * time.Millisecond
-	began, queuedCount := time.Now(), 0
+	startTime, queuedCount := time.Now(), 0
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for time.Since(began) < duration && ctx.Err() == nil {
+	for time.Since(startTime) < duration && ctx.Err() == nil {
 		<-ticker.C
-		for want := int(time.Since(began).Seconds() * offeredRate); queuedCount < want; queuedCount++ {
+		for want := int(time.Since(startTime).Seconds() * offeredRate); queuedCount < want; queuedCount++ {
 			select {
 			case tokens <- struct{}{}:
 			default:
@@ -136,7 +136,7 @@ func sendAtRate(ctx context.Context, client *http.Client, url string, duration t
 		}
 	}
 	close(tokens)
-	total := results{period: time.Since(began)}
+	total := results{period: time.Since(startTime)}
 	senders.Wait()
 	for _, p := range parts {
 		total.sent, total.tooManyRequests, total.durations = total.sent+p.sent, total.tooManyRequests+p.tooManyRequests, append(total.durations, p.durations...)
@@ -149,7 +149,7 @@ func sendAtRate(ctx context.Context, client *http.Client, url string, duration t
 }
 
 func (r *results) send(ctx context.Context, client *http.Client, url string) {
-	began := time.Now()
+	startTime := time.Now()
 	_, status, err := getAndDiscard(ctx, client, url)
 	r.sent++
 	switch {
@@ -157,7 +157,7 @@ func (r *results) send(ctx context.Context, client *http.Client, url string) {
 	case err != nil:
 		r.err = err
 	case status == http.StatusOK:
-		r.durations = append(r.durations, time.Since(began))
+		r.durations = append(r.durations, time.Since(startTime))
 	case status == http.StatusTooManyRequests:
 		r.tooManyRequests++
 	default:

@@ -72,13 +72,13 @@ func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err erro
 	if err := sleep(ctx, idleTime); err != nil {
 		return i, err
 	}
-	startTime, err := cpuTime(pid)
+	startCPU, err := cpuTime(pid)
 	if err != nil {
 		return i, err
 	}
 	var resident, anonymous samples
-	begin := time.Now()
-	for time.Since(begin) < b.Idle {
+	startTime := time.Now()
+	for time.Since(startTime) < b.Idle {
 		if err := sleep(ctx, sampleInterval); err != nil {
 			return i, err
 		}
@@ -88,11 +88,11 @@ func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err erro
 		}
 		resident, anonymous, i.peak = append(resident, m.resident), append(anonymous, m.anonymous), m.peak
 	}
-	endTime, err := cpuTime(pid)
+	endCPU, err := cpuTime(pid)
 	if err != nil {
 		return i, err
 	}
-	i.cpuPercent = 100 * float64(endTime-startTime) / float64(time.Since(begin))
+	i.cpuPercent = 100 * float64(endCPU-startCPU) / float64(time.Since(startTime))
 	i.resident, i.anonymous = resident.median(), anonymous.median()
 	return i, nil
 }

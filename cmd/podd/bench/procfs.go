@@ -54,12 +54,12 @@ func cpuTime(pid int) (time.Duration, error) {
 // measureCPU returns a function that returns, in seconds, the processor time that a process has used
 // since measureCPU was called. The function returns 0 if the process has exited.
 func measureCPU(pid int) func() float64 {
-	startTime, _ := cpuTime(pid)
+	startCPU, _ := cpuTime(pid)
 	return func() float64 {
-		endTime, err := cpuTime(pid)
+		endCPU, err := cpuTime(pid)
 		if err != nil {
 			return 0
 		}
-		return (endTime - startTime).Seconds()
+		return (endCPU - startCPU).Seconds()
 	}
 }

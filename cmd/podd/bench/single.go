@@ -38,15 +38,15 @@ func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	begin := time.Now()
+	startTime := time.Now()
 	if err := b.bareRunner.start(ctx, barePods, 1); err != nil {
 		return 0, err
 	}
-	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
+	at, err := b.starts.waitFor(ctx, podNames(pods), startTime)
 	if err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), b.removeBarePods(ctx, barePods, 1)
+	return at.Sub(startTime), b.removeBarePods(ctx, barePods, 1)
 }
 
 // removeBarePods removes pods that the bareRunner has started.
@@ -108,7 +108,7 @@ func (b *bench) timeRemoval(ctx context.Context, pods []pod) (taskTime, totalTim
 		return 0, 0, err
 	}
 	defer dirs.close()
-	begin := time.Now()
+	startTime := time.Now()
 	if err := b.daemon.removeManifests(pods); err != nil {
 		return 0, 0, err
 	}
@@ -117,7 +117,7 @@ func (b *bench) timeRemoval(ctx context.Context, pods []pod) (taskTime, totalTim
 		return 0, 0, err
 	}
 	podsRemoved, err := dirs.waitEmpty(ctx)
-	return tasksRemoved.Sub(begin), podsRemoved.Sub(begin), err
+	return tasksRemoved.Sub(startTime), podsRemoved.Sub(startTime), err
 }
 
 // measureStart measures the time from podd's start until a pod with an existing manifest runs,
@@ -149,18 +149,18 @@ func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 	if err := b.daemon.publishManifests(pods); err != nil {
 		return 0, err
 	}
-	begin, err := b.daemon.launch()
+	startTime, err := b.daemon.launch()
 	if err != nil {
 		return 0, err
 	}
-	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
+	at, err := b.starts.waitFor(ctx, podNames(pods), startTime)
 	if err != nil {
 		return 0, err
 	}
 	if err := b.removePods(ctx, pods); err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), b.daemon.stop()
+	return at.Sub(startTime), b.daemon.stop()
 }
 
 // measureRestart measures the time from killing a container's process until the next process runs.
@@ -226,16 +226,16 @@ func (b *bench) timeRestart(ctx context.Context, key, name string, restartContai
 	if err != nil {
 		return 0, err
 	}
-	begin := time.Now()
+	startTime := time.Now()
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		return 0, err
 	}
 	if err := restartContainer(); err != nil {
 		return 0, err
 	}
-	at, err := b.starts.waitFor(ctx, []string{name}, begin)
+	at, err := b.starts.waitFor(ctx, []string{name}, startTime)
 	if err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), sleep(ctx, podRoundPause)
+	return at.Sub(startTime), sleep(ctx, podRoundPause)
 }

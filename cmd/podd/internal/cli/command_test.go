@@ -117,7 +117,7 @@ func TestDown_Failed(t *testing.T) {
 	if got := podd(t, f, "down", "--timeout=50ms"); got.Code != 1 || !strings.Contains(got.Err, "; podd continues to stop them; run \"podd ps\" for their state\n") {
 		t.Errorf("timeout: got %+v, want an error with the hint to run podd ps", got)
 	}
-	running := &stopProgress{begin: time.Now(), remaining: podKeys(f.View())}
+	running := &stopProgress{startTime: time.Now(), remaining: podKeys(f.View())}
 	if err := running.timeoutError().Error(); !strings.HasSuffix(err, " waiting for default/a-n1 and default/b-n1 to stop; podd continues to stop them; run \"podd ps\" for their state") {
 		t.Errorf("timeout with two pods: got error %q, want it to name both pods", err)
 	}

@@ -209,12 +209,12 @@ func (n *completer) listChoices(ctx context.Context, kind, namespace string) []c
 	if err != nil {
 		return nil
 	}
-	chosen, err := chooseResources(kinds, kind)
+	selected, err := chooseResources(kinds, kind)
 	if err != nil {
 		return nil
 	}
 	var choices []choice
-	for _, r := range chosen {
+	for _, r := range selected {
 		var list struct {
 			Items []metav1.PartialObjectMetadata
 		}

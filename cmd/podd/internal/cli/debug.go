@@ -41,7 +41,7 @@ type DebugCmd struct {
 
 // Validate returns an error for invalid combinations of flags and arguments.
 func (c *DebugCmd) Validate(*kong.Context) error {
-	if kind, _, named := strings.Cut(c.Pod, "/"); named && slices.Contains([]string{"node", "nodes", "no"}, kind) {
+	if kind, _, hasKind := strings.Cut(c.Pod, "/"); hasKind && slices.Contains([]string{"node", "nodes", "no"}, kind) {
 		return fmt.Errorf("%s: \"podd debug\" supports only pods; on the node itself, use a shell", c.Pod)
 	}
 	if c.TTY && !c.Stdin {

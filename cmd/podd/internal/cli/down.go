@@ -36,7 +36,7 @@ func (c *DownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	waitCtx, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
-	t := stopProgress{begin: time.Now()}
+	t := stopProgress{startTime: time.Now()}
 	err = p.StopPods(waitCtx, func(d *server.StopProgress) { io.WriteString(s.Err, t.add(d)) })
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(downNotice))
@@ -48,7 +48,7 @@ func (c *DownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // stopProgress counts the pods that have stopped.
 type stopProgress struct {
-	begin     time.Time
+	startTime time.Time
 	stopped   int
 	remaining []server.Key
 }
@@ -59,7 +59,7 @@ func (t *stopProgress) add(d *server.StopProgress) string {
 	t.stopped, t.remaining = t.stopped+len(d.Stopped), d.Remaining
 	var b strings.Builder
 	for _, k := range d.Stopped {
-		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.FormatDuration(time.Since(t.begin)))
+		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.FormatDuration(time.Since(t.startTime)))
 	}
 	for _, p := range d.Problems {
 		fmt.Fprintf(&b, "%s does not stop: %s\n", p.Pod, printer.Escape(p.Reason))
@@ -75,7 +75,7 @@ func (t *stopProgress) summary(notice string) string {
 	if t.stopped == 0 {
 		return "no pods to stop" + notice
 	}
-	return printer.FormatCount(t.stopped, "pod") + " stopped in " + printer.FormatDuration(time.Since(t.begin)) + notice
+	return printer.FormatCount(t.stopped, "pod") + " stopped in " + printer.FormatDuration(time.Since(t.startTime)) + notice
 }
 
 // timeoutError returns the error for an expired --timeout.
@@ -84,5 +84,5 @@ func (t *stopProgress) timeoutError() error {
 	if len(t.remaining) > 0 {
 		names = joinKeys(t.remaining, "and")
 	}
-	return fmt.Errorf("timed out after %s waiting for %s to stop; podd continues to stop them; run \"podd ps\" for their state", printer.FormatDuration(time.Since(t.begin)), names)
+	return fmt.Errorf("timed out after %s waiting for %s to stop; podd continues to stop them; run \"podd ps\" for their state", printer.FormatDuration(time.Since(t.startTime)), names)
 }

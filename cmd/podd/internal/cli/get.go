@@ -88,11 +88,11 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 // is empty, addQueries adds one query per type, for all objects of that type. Otherwise, it adds
 // one query per type and name.
 func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query, types []client.Resource, kinds string, names []string) ([]query, error) {
-	chosen, err := chooseResources(types, kinds)
+	selected, err := chooseResources(types, kinds)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range chosen {
+	for _, r := range selected {
 		if len(names) == 0 {
 			list = append(list, query{r, c.namespace(), ""})
 		}

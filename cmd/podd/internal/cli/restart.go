@@ -41,7 +41,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 			return err
 		}
 	}
-	begin := time.Now()
+	startTime := time.Now()
 	key := pod.Key()
 	previousIDs := runningContainerIDs(pod, c.Container)
 	if err := p.Restart(ctx, server.ContainerTarget{Namespace: key.Namespace, Pod: key.Name, Container: c.Container}); err != nil {
@@ -52,20 +52,20 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		fmt.Fprintf(s.Err, "podd: %s is restarting\n", name)
 		return nil
 	}
-	return c.waitReady(ctx, p, key, previousIDs, begin, s)
+	return c.waitReady(ctx, p, key, previousIDs, startTime, s)
 }
 
 // waitReady waits until the restarted containers have stopped and the pod is ready. previousIDs
 // contains the IDs that these containers had before the restart. After a timeout, waitReady prints
 // the condition that the pod waits for, and returns an error.
-func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, previousIDs []string, begin time.Time, s iostreams.Streams) error {
-	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, previousIDs []string, startTime time.Time, s iostreams.Streams) error {
+	waitCtx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	line := progress.New(s.Err)
 	defer line.Close()
 	s.Err = line.Writer(s.Err)
 	var last *server.View
-	err := p.WatchViews(limited, func(v *server.View) (bool, error) {
+	err := p.WatchViews(waitCtx, func(v *server.View) (bool, error) {
 		last = v
 		pod := v.Pod(key)
 		if pod == nil {
@@ -75,7 +75,7 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 		isRestarted := !slices.ContainsFunc(runningContainerIDs(pod, c.Container), func(id string) bool { return slices.Contains(previousIDs, id) })
 		return isRestarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
 	})
-	took := printer.FormatDuration(time.Since(begin))
+	took := printer.FormatDuration(time.Since(startTime))
 	switch {
 	case err == nil:
 		fmt.Fprintf(s.Err, "podd: %s restarted, ready after %s\n", displayName(last, key), took)

@@ -55,7 +55,7 @@ func (c *ShutdownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		}
 		return err
 	}
-	t := stopProgress{begin: time.Now()}
+	t := stopProgress{startTime: time.Now()}
 	err = p.Shutdown(ctx, c.Grace, func(d *server.StopProgress) { io.WriteString(s.Err, t.add(d)) })
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(shutdownNotice))

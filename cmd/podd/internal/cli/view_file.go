@@ -21,21 +21,21 @@ import (
 // a path of the file. arg may also be the base name of the file, if no other file in v has this
 // base name.
 func findPath(v *server.View, arg string) string {
-	known := viewPaths(v)
+	allPaths := viewPaths(v)
 	if paths.IsURL(arg) {
-		for _, p := range known {
+		for _, p := range allPaths {
 			if p == arg {
 				return p
 			}
 		}
 		return ""
 	}
-	for _, p := range known {
+	for _, p := range allPaths {
 		if paths.SameFile(p, arg) {
 			return p
 		}
 	}
-	matches := filter(known, func(p string) bool { return filepath.Base(p) == arg })
+	matches := filter(allPaths, func(p string) bool { return filepath.Base(p) == arg })
 	if len(matches) == 1 {
 		return matches[0]
 	}

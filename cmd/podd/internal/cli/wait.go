@@ -37,14 +37,14 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	limited, cancel := withTimeout(ctx, c.Timeout)
+	startTime := time.Now()
+	waitCtx, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
 	line := progress.New(s.Err)
 	defer line.Close()
 	s.Err = line.Writer(s.Err)
-	w := waitState{goals: goals, begin: begin, line: line}
-	err = c.follow(limited, &w, s)
+	w := waitState{goals: goals, startTime: startTime, line: line}
+	err = c.follow(waitCtx, &w, s)
 	switch {
 	case err == nil:
 		_, err = io.WriteString(s.Err, w.successMessage())
@@ -114,12 +114,12 @@ func (c *WaitCmd) goals() ([]goal, error) {
 
 // waitState is the progress of podd wait.
 type waitState struct {
-	goals   []goal
-	begin   time.Time
-	client  *client.Client // nil until the first connection
-	view    *server.View   // the last View; may be nil
-	lastErr error          // the last connection error; nil while connected
-	line    *progress.Line
+	goals     []goal
+	startTime time.Time
+	client    *client.Client // nil until the first connection
+	view      *server.View   // the last View; may be nil
+	lastErr   error          // the last connection error; nil while connected
+	line      *progress.Line
 }
 
 // check reports whether all goals are met. It returns an error if a goal can never be met.
@@ -144,7 +144,7 @@ func (w *waitState) successMessage() string {
 	var b strings.Builder
 	for i := range w.goals {
 		g := &w.goals[i]
-		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.displayName(w.view), g.conditionName(), printer.FormatDuration(time.Since(w.begin)))
+		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.displayName(w.view), g.conditionName(), printer.FormatDuration(time.Since(w.startTime)))
 	}
 	return b.String()
 }
@@ -158,8 +158,8 @@ func (w *waitState) explainFiles(ctx context.Context, s iostreams.Streams, err e
 		if !isFileError(err) {
 			continue
 		}
-		if found, err := g.find(w.view); err == nil {
-			io.WriteString(s.Err, r.explain(subject{path: found.filePath(w.view)}))
+		if target, err := g.find(w.view); err == nil {
+			io.WriteString(s.Err, r.explain(subject{path: target.filePath(w.view)}))
 		}
 	}
 	return err
@@ -167,7 +167,7 @@ func (w *waitState) explainFiles(ctx context.Context, s iostreams.Streams, err e
 
 // explainUnmet prints the condition that each unmet goal waits for, and returns an error.
 func (w *waitState) explainUnmet(ctx context.Context, s iostreams.Streams) error {
-	took := printer.FormatDuration(time.Since(w.begin))
+	took := printer.FormatDuration(time.Since(w.startTime))
 	if w.view == nil && w.lastErr == nil {
 		return fmt.Errorf("no response from podd within %s", took)
 	} else if w.view == nil {
@@ -180,12 +180,12 @@ func (w *waitState) explainUnmet(ctx context.Context, s iostreams.Streams) error
 		if met, _ := g.isMet(w.view); met {
 			continue
 		}
-		found, err := g.find(w.view)
+		target, err := g.find(w.view)
 		if err != nil {
 			return fmt.Errorf("timed out after %s: %w", took, err)
 		}
 		unmet = append(unmet, g.displayName(w.view))
-		io.WriteString(s.Err, r.explain(found))
+		io.WriteString(s.Err, r.explain(target))
 	}
 	return fmt.Errorf("%s not %s after %s", strings.Join(unmet, " and "), w.goals[0].conditionName(), took)
 }

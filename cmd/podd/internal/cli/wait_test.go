@@ -274,7 +274,7 @@ func TestWait_Timeout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := waitState{goals: goals, begin: time.Now(), client: client.New(f.Dir)}
+		w := waitState{goals: goals, startTime: time.Now(), client: client.New(f.Dir)}
 		if met, err := w.check(v); met || err != nil {
 			t.Errorf("targets %q: got met %v, error %v; want false and no error", c.cmd.Targets, met, err)
 		}

@@ -21,7 +21,7 @@ const (
 // recentWarnings returns the last warnings about the pod, the newest last. It omits the events with
 // the reason BackOff, because the headline of the pod already shows the back-off.
 func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
-	var found []v1.Event
+	var warnings []v1.Event
 	for _, e := range slices.Backward(w.events) {
 		object := &e.InvolvedObject
 		if object.Kind != "Pod" || object.Namespace != p.Pod.Namespace || object.Name != p.Pod.Name || object.UID != p.Pod.UID {
@@ -30,12 +30,12 @@ func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
 		if e.Type != v1.EventTypeWarning || e.Reason == "BackOff" || w.now.Sub(e.LastTimestamp.Time) > maxWarningAge {
 			continue
 		}
-		if found = append(found, e); len(found) == maxWarnings {
+		if warnings = append(warnings, e); len(warnings) == maxWarnings {
 			break
 		}
 	}
-	slices.Reverse(found)
-	return found
+	slices.Reverse(warnings)
+	return warnings
 }
 
 // eventText describes an event with its age and count.

@@ -30,10 +30,10 @@ func (p *Client) AddEphemeralContainer(ctx context.Context, pod *server.PodView,
 	if err != nil {
 		return fmt.Errorf("encoding the patch of pod %s: %w", pod.Key(), err)
 	}
-	limited, cancel := context.WithTimeout(ctx, addEphemeralTimeout)
+	requestCtx, cancel := context.WithTimeout(ctx, addEphemeralTimeout)
 	defer cancel()
 	path := "/api/v1/namespaces/" + pod.Pod.Namespace + "/pods/" + pod.Pod.Name + "/ephemeralcontainers"
-	resp, err := p.callWithHeader(limited, http.MethodPatch, path, nil, json.RawMessage(patch), http.Header{"Content-Type": {string(types.StrategicMergePatchType)}})
+	resp, err := p.callWithHeader(requestCtx, http.MethodPatch, path, nil, json.RawMessage(patch), http.Header{"Content-Type": {string(types.StrategicMergePatchType)}})
 	response := (*server.Error)(nil)
 	switch {
 	case errors.As(err, &response) && response.Status == http.StatusGatewayTimeout:

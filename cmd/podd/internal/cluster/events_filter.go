@@ -50,12 +50,12 @@ func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 		f.shrink(now)
 	}
 	b = b.refill(now)
-	allowed := b.tokens >= 1
-	if allowed {
+	isAllowed := b.tokens >= 1
+	if isAllowed {
 		b.tokens--
 	}
 	f[key] = b
-	return allowed
+	return isAllowed
 }
 
 // shrink removes the full buckets if the filter has maxSpamBuckets entries. If it then still has

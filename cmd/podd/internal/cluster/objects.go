@@ -221,8 +221,8 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 		next[key.Namespace].ByName[key.Name] = *service
 	}
 	for namespace, services := range next {
-		if old := r.servicesByNamespace[namespace]; old != nil && services.Equal(old) {
-			next[namespace] = old
+		if previous := r.servicesByNamespace[namespace]; previous != nil && services.Equal(previous) {
+			next[namespace] = previous
 		}
 	}
 	r.servicesByNamespace = next
@@ -234,8 +234,8 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	next := map[string]*storage.CSIDriverSpec{}
 	for key, item := range s.items {
 		next[key.Name] = &item.Spec
-		if old := r.driverSpecs[key.Name]; old != nil && equality.Semantic.DeepEqual(old, &item.Spec) {
-			next[key.Name] = old
+		if previous := r.driverSpecs[key.Name]; previous != nil && equality.Semantic.DeepEqual(previous, &item.Spec) {
+			next[key.Name] = previous
 		}
 	}
 	if s.listCount > 0 && (r.driverSpecs == nil || !maps.Equal(next, r.driverSpecs)) {

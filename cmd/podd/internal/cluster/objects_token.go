@@ -26,11 +26,11 @@ const (
 // renewToken requests a service account token that is bound to the pod, sends it, and renews it
 // until ctx is done. If a renewal fails, the last token stays in use and renewToken retries.
 func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
-	b, began := backoff{initialWait: firstLookupWait}, time.Now()
+	b, startTime := backoff{initialWait: firstLookupWait}, time.Now()
 	for ctx.Err() == nil {
-		got, err := l.client.requestToken(ctx, tokenRequest{pod: pod, account: pod.Spec.ServiceAccountName, audience: t.Audience, expirationSeconds: t.ExpirationSeconds})
+		response, err := l.client.requestToken(ctx, tokenRequest{pod: pod, account: pod.Spec.ServiceAccountName, audience: t.Audience, expirationSeconds: t.ExpirationSeconds})
 		if err != nil {
-			if !l.hasSentResult && isAPIError(err) && time.Since(began) >= bindingLag {
+			if !l.hasSentResult && isAPIError(err) && time.Since(startTime) >= bindingLag {
 				l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
 				l.hasSentResult = false
 			}
@@ -38,8 +38,8 @@ func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccou
 			continue
 		}
 		b = backoff{initialWait: firstLookupWait}
-		l.send(ctx, lookupResult{object: token{[]byte(got.Status.Token), got.Status.ExpirationTimestamp}})
-		sleep(ctx, renewalDelay(time.Duration(*got.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
+		l.send(ctx, lookupResult{object: token{[]byte(response.Status.Token), response.Status.ExpirationTimestamp}})
+		sleep(ctx, renewalDelay(time.Duration(*response.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
 	}
 }
 
@@ -70,13 +70,13 @@ func (c *client) requestToken(ctx context.Context, r tokenRequest) (*authenticat
 	if r.audience != "" {
 		body.Spec.Audiences = []string{r.audience}
 	}
-	var got authentication.TokenRequest
+	var response authentication.TokenRequest
 	q := c.core.Post().Namespace(r.pod.Namespace).Resource("serviceaccounts").Name(r.account).SubResource("token").Body(body)
-	if err := c.do(ctx, q, &got); err != nil {
+	if err := c.do(ctx, q, &response); err != nil {
 		return nil, err
 	}
-	if got.Status.Token == "" || got.Spec.ExpirationSeconds == nil {
+	if response.Status.Token == "" || response.Spec.ExpirationSeconds == nil {
 		return nil, c.withHost(errors.New("the response to the token request contains no token or no expirationSeconds"))
 	}
-	return &got, nil
+	return &response, nil
 }

@@ -26,8 +26,8 @@ func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	delete(after, "spec")
 	d := jsonMergePatch(before, after)
 	if s, ok := d["status"].(map[string]any); ok {
-		old, _ := before["status"].(map[string]any)
-		adaptLists(s, old)
+		oldStatus, _ := before["status"].(map[string]any)
+		adaptLists(s, oldStatus)
 	}
 	return json.Marshal(d)
 }
@@ -68,13 +68,13 @@ func jsonMergePatch(a, b map[string]any) map[string]any {
 }
 
 // adaptLists adapts the lists in d to a strategic merge patch. d is the JSON merge patch of a
-// status, and old is the status before the change. The API server merges conditions and addresses
+// status, and oldStatus is the status before the change. The API server merges conditions and addresses
 // by type, and replaces all other lists. Unchanged conditions are removed from the patch. The
 // list of addresses is replaced, because several addresses may have the same type
 // (kubernetes/kubernetes#72202).
-func adaptLists(d, old map[string]any) {
+func adaptLists(d, oldStatus map[string]any) {
 	if conditions, ok := d["conditions"].([]any); ok {
-		before, _ := old["conditions"].([]any)
+		before, _ := oldStatus["conditions"].([]any)
 		changed := []any{}
 		for _, c := range conditions {
 			if !containsEqual(before, c) {

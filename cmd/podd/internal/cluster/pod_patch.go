@@ -6,11 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// podStatusPatch returns a strategic merge patch that replaces the status of the pod present by the
-// status next. The API server applies the patch only to a pod with the UID of present.
+// podStatusPatch returns a strategic merge patch that replaces the status of remote, a pod in the API
+// server, by the status next. The API server applies the patch only to a pod with the UID of remote.
 // podStatusPatch returns nil if the statuses are equal.
-func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
-	before, err := jsonFields(&present.Status)
+func podStatusPatch(remote *v1.Pod, next *v1.PodStatus) ([]byte, error) {
+	before, err := jsonFields(&remote.Status)
 	if err != nil {
 		return nil, err
 	}
@@ -24,36 +24,36 @@ func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 		d["conditions"] = c
 	}
 	for _, name := range []string{"podIPs", "hostIPs"} {
-		if all := asList(d[name]); all != nil {
-			d[name] = append([]any{map[string]any{"$patch": "replace"}}, all...)
+		if list := asList(d[name]); list != nil {
+			d[name] = append([]any{map[string]any{"$patch": "replace"}}, list...)
 		}
 	}
 	if len(d) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": remote.UID}, "status": d})
 }
 
 // patchByType returns a patch of a list whose elements the API server merges by their field "type".
 // The parameters before and after are the list before and after the change. patchByType returns nil
 // if both lists have equal elements.
 func patchByType(before, after []any) []any {
-	var all []any
+	var patch []any
 	for _, c := range after {
-		next, _ := c.(map[string]any)
-		old := findByType(before, next["type"])
-		if d := jsonMergePatch(old, next); len(d) > 0 {
-			d["type"] = next["type"]
-			all = append(all, d)
+		newElement, _ := c.(map[string]any)
+		oldElement := findByType(before, newElement["type"])
+		if d := jsonMergePatch(oldElement, newElement); len(d) > 0 {
+			d["type"] = newElement["type"]
+			patch = append(patch, d)
 		}
 	}
 	for _, c := range before {
-		old, _ := c.(map[string]any)
-		if findByType(after, old["type"]) == nil {
-			all = append(all, map[string]any{"$patch": "delete", "type": old["type"]})
+		oldElement, _ := c.(map[string]any)
+		if findByType(after, oldElement["type"]) == nil {
+			patch = append(patch, map[string]any{"$patch": "delete", "type": oldElement["type"]})
 		}
 	}
-	return all
+	return patch
 }
 
 // findByType returns the element with a field "type" that equals t, or nil.

@@ -18,25 +18,26 @@ var ownConditions = []v1.PodConditionType{
 // removableConditions are the ownConditions that the kubelet removes when they no longer apply.
 var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// mergePodStatus returns the status to store in the API server. It is the status of the pod local,
-// except that two kinds of fields are taken from the pod present: fields that other clients write,
-// and fields that may be set only once. If isAddressConfigured is false, mergePodStatus does not
-// replace addresses in present by loopback addresses, which other nodes cannot use.
-func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
-	old, own := &present.Status, local.Status.DeepCopy()
-	next := old.DeepCopy()
+// mergePodStatus returns the status to store in the API server. local is the pod in the View, and
+// remote the pod in the API server. The result is the status of local, except that two kinds of fields
+// are taken from remote: fields that other clients write, and fields that may be set only once. If
+// isAddressConfigured is false, mergePodStatus does not replace addresses in remote by loopback
+// addresses, which other nodes cannot use.
+func mergePodStatus(remote, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
+	stored, own := &remote.Status, local.Status.DeepCopy()
+	next := stored.DeepCopy()
 	switch {
-	case manifest.IsTerminal(old.Phase): // a final phase is never changed
+	case manifest.IsTerminal(stored.Phase): // a final phase is never changed
 	case manifest.IsTerminal(own.Phase) && isAnyRunning(own):
 		// Keep the phase until all containers have terminated, because the scheduler considers the
 		// resources of a pod free when the phase is final.
 	default:
 		next.Phase, next.Reason, next.Message = own.Phase, own.Reason, own.Message
 	}
-	if old.StartTime.IsZero() {
+	if stored.StartTime.IsZero() {
 		next.StartTime = truncateTime(own.StartTime)
 	}
-	if old.QOSClass == "" {
+	if stored.QOSClass == "" {
 		next.QOSClass = own.QOSClass
 	}
 	if len(own.HostIPs) > 0 && (isAddressConfigured || !isLoopback(own.HostIP)) {
@@ -46,21 +47,21 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 		next.PodIP, next.PodIPs = own.PodIP, own.PodIPs
 	}
 	next.InitContainerStatuses, next.ContainerStatuses = truncateTimes(own.InitContainerStatuses), truncateTimes(own.ContainerStatuses)
-	if !isMirror(present) { // the mirror pod of a static pod has no ephemeral containers
+	if !isMirror(remote) { // the mirror pod of a static pod has no ephemeral containers
 		next.EphemeralContainerStatuses = truncateTimes(own.EphemeralContainerStatuses)
 	}
 	next.AllocatedResources, next.Resources = own.AllocatedResources, own.Resources
-	next.ObservedGeneration = max(old.ObservedGeneration, local.Generation)
-	next.Conditions = mergePodConditions(old.Conditions, own, local.Generation, next.Phase)
+	next.ObservedGeneration = max(stored.ObservedGeneration, local.Generation)
+	next.Conditions = mergePodConditions(stored.Conditions, own, local.Generation, next.Phase)
 	return next
 }
 
-// mergePodConditions returns a copy of the conditions in present. In the copy, each of the
+// mergePodConditions returns a copy of the conditions in stored. In the copy, each of the
 // ownConditions in own is added or replaces the condition of the same type. The removableConditions
 // that own does not contain are removed. The transition time of a condition changes only if its
 // status changes.
-func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
-	merged := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
+func mergePodConditions(stored []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
+	merged := slices.DeleteFunc(slices.Clone(stored), func(c v1.PodCondition) bool {
 		return slices.Contains(removableConditions, c.Type) && condition.Find(own.Conditions, c.Type) == nil
 	})
 	for _, c := range own.Conditions {
@@ -86,11 +87,11 @@ func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation
 	return merged
 }
 
-// isRegression reports whether the status own would revert a final state in present: the
-// termination of the pod, or the termination of a container that must not restart.
-func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
-	old, spec := &present.Status, &present.Spec
-	if manifest.IsTerminal(old.Phase) && !manifest.IsTerminal(own.Phase) {
+// isRegression reports whether the status own would revert a final state of remote, the pod in the API
+// server: the termination of the pod, or the termination of a container that must not restart.
+func isRegression(remote *v1.Pod, own *v1.PodStatus) bool {
+	stored, spec := &remote.Status, &remote.Spec
+	if manifest.IsTerminal(stored.Phase) && !manifest.IsTerminal(own.Phase) {
 		return true
 	}
 	never := func(v1.ContainerStatus) bool { return false }
@@ -101,15 +102,15 @@ func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 			return i >= 0 && (restartAll || manifest.RestartsAfter(spec, &containers[i], c.State.Terminated.ExitCode))
 		}
 	}
-	return wouldRestartFinished(old.InitContainerStatuses, own.InitContainerStatuses, mayRestart(spec.InitContainers)) ||
-		wouldRestartFinished(old.ContainerStatuses, own.ContainerStatuses, mayRestart(spec.Containers)) ||
-		wouldRestartFinished(old.EphemeralContainerStatuses, own.EphemeralContainerStatuses, never)
+	return wouldRestartFinished(stored.InitContainerStatuses, own.InitContainerStatuses, mayRestart(spec.InitContainers)) ||
+		wouldRestartFinished(stored.ContainerStatuses, own.ContainerStatuses, mayRestart(spec.Containers)) ||
+		wouldRestartFinished(stored.EphemeralContainerStatuses, own.EphemeralContainerStatuses, never)
 }
 
 // wouldRestartFinished compares two versions of container statuses. It reports whether a container
-// has terminated in old and not in own, although the container must not restart.
-func wouldRestartFinished(old, own []v1.ContainerStatus, mayRestart func(v1.ContainerStatus) bool) bool {
-	return slices.ContainsFunc(old, func(o v1.ContainerStatus) bool {
+// has terminated in stored and not in own, although the container must not restart.
+func wouldRestartFinished(stored, own []v1.ContainerStatus, mayRestart func(v1.ContainerStatus) bool) bool {
+	return slices.ContainsFunc(stored, func(o v1.ContainerStatus) bool {
 		return o.State.Terminated != nil && !mayRestart(o) &&
 			slices.ContainsFunc(own, func(c v1.ContainerStatus) bool { return c.Name == o.Name && c.State.Terminated == nil })
 	})

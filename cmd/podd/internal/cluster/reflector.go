@@ -106,12 +106,12 @@ func (f *reflector[T]) run(ctx context.Context) {
 			f.reporter.report(ctx, f.part, nil)
 		}
 		for err == nil {
-			began, renewals := time.Now(), f.client.renewalCount.Load()
+			startTime, renewals := time.Now(), f.client.renewalCount.Load()
 			version, err = f.watch(ctx, version)
 			switch {
 			case f.client.renewalCount.Load() != renewals:
 				err = nil // not a failure, because a renewal closed the connection
-			case time.Since(began) >= minWatchDuration:
+			case time.Since(startTime) >= minWatchDuration:
 				b = backoff{initialWait: f.initialWait}
 			case err == nil || err == errWatchInterrupted:
 				err = f.client.withHost(errShortWatch)
@@ -154,13 +154,13 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", f.client.withHost(err)
 	}
-	var from origin
+	var listOrigin origin
 	if f.origin != nil {
-		if from, err = f.origin(ctx); err != nil {
+		if listOrigin, err = f.origin(ctx); err != nil {
 			return "", err
 		}
 	}
-	f.publish(snapshot[T]{items, f.current.listCount + 1, from})
+	f.publish(snapshot[T]{items, f.current.listCount + 1, listOrigin})
 	return list.GetResourceVersion(), nil
 }
 

@@ -45,9 +45,9 @@ func (r *csiDriverPublisher) run(ctx context.Context, api *client, o *Options, n
 		if o.CSI != nil {
 			drivers, driversChanged = o.CSI.Registered()
 		}
-		present, nodesChanged := nodes.get()
+		snap, nodesChanged := nodes.get()
 		var retry <-chan time.Time
-		if n := present.items[types.NamespacedName{Name: o.NodeName}]; n != nil {
+		if n := snap.items[types.NamespacedName{Name: o.NodeName}]; n != nil {
 			err := r.sync(ctx, n, drivers)
 			problems.report(ctx, partCSINode, err)
 			if err == nil {
@@ -131,12 +131,12 @@ func (r *csiDriverPublisher) patchNode(ctx context.Context, n **v1.Node, patch [
 	if patch == nil {
 		return nil
 	}
-	got := &v1.Node{}
+	response := &v1.Node{}
 	q := r.c.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(r.o.NodeName).SubResource("status").Body(patch)
-	if err := r.c.do(ctx, q, got); err != nil {
+	if err := r.c.do(ctx, q, response); err != nil {
 		return err
 	}
-	*n = got
+	*n = response
 	return nil
 }
 
@@ -159,16 +159,16 @@ func (r *csiDriverPublisher) putCSINode(ctx context.Context, n *v1.Node, added *
 // putCSINodeOnce is like putCSINode, but does not retry.
 func (r *csiDriverPublisher) putCSINodeOnce(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
 	if r.cachedCSINode == nil {
-		present := &storage.CSINode{}
-		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.NodeName), present)
+		stored := &storage.CSINode{}
+		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.NodeName), stored)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 		if err == nil {
-			r.cachedCSINode = present
+			r.cachedCSINode = stored
 		}
 	}
-	next, got := updatedCSINode(r.cachedCSINode, n, added, removed), &storage.CSINode{}
+	next, response := updatedCSINode(r.cachedCSINode, n, added, removed), &storage.CSINode{}
 	q := r.c.storage.Post().Resource("csinodes").Body(next)
 	if r.cachedCSINode != nil {
 		if equality.Semantic.DeepEqual(r.cachedCSINode, next) {
@@ -176,9 +176,9 @@ func (r *csiDriverPublisher) putCSINodeOnce(ctx context.Context, n *v1.Node, add
 		}
 		q = r.c.storage.Put().Resource("csinodes").Name(r.o.NodeName).Body(next)
 	}
-	if err := r.c.do(ctx, q, got); err != nil {
+	if err := r.c.do(ctx, q, response); err != nil {
 		return err
 	}
-	r.cachedCSINode = got
+	r.cachedCSINode = response
 	return nil
 }

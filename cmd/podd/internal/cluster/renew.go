@@ -153,17 +153,17 @@ func (o *Options) clientTemplate() *x509.CertificateRequest {
 // addresses yet.
 func (c *Cluster) servingTemplate(state server.Viewer, nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
 	return func() *x509.CertificateRequest {
-		local := state.View().NodeObject
-		if local == nil {
+		localNode := state.View().NodeObject
+		if localNode == nil {
 			return nil
 		}
-		var present []v1.NodeAddress
+		var stored []v1.NodeAddress
 		snap, _ := nodes.get()
 		if n := snap.items[types.NamespacedName{Name: c.o.NodeName}]; n != nil {
-			present = n.Status.Addresses
+			stored = n.Status.Addresses
 		}
 		template := &x509.CertificateRequest{Subject: c.o.certSubject()}
-		for _, a := range c.o.nodeAddresses(present, local.Status.Addresses) {
+		for _, a := range c.o.nodeAddresses(stored, localNode.Status.Addresses) {
 			if ip := net.ParseIP(a.Address); ip != nil {
 				template.IPAddresses = append(template.IPAddresses, ip)
 			} else if a.Address != "" && a.Type != v1.NodeInternalIP && a.Type != v1.NodeExternalIP {

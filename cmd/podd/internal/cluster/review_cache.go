@@ -39,12 +39,12 @@ func newReviewCache[V any](positiveTTL, negativeTTL time.Duration) *reviewCache[
 // the result, but not an error.
 func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool, err error)) (value V, positive bool, err error) {
 	key := sha256.Sum256(input)
-	if cached, ok := c.lookup(key); ok {
-		return cached.value, cached.isPositive, nil
+	if hit, ok := c.lookup(key); ok {
+		return hit.value, hit.isPositive, nil
 	}
 	shared, err, _ := c.calls.Do(string(key[:]), func() (any, error) {
-		if cached, ok := c.lookup(key); ok { // another call has stored a result in the meantime
-			return cached, nil
+		if hit, ok := c.lookup(key); ok { // another call has stored a result in the meantime
+			return hit, nil
 		}
 		value, positive, err := review()
 		if err != nil {
@@ -64,8 +64,8 @@ func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool
 // result has expired.
 func (c *reviewCache[V]) lookup(key [sha256.Size]byte) (result cachedResult[V], ok bool) {
 	for _, cache := range []*lru.Cache{c.positive, c.negative} {
-		if got, ok := cache.Get(key); ok && time.Now().Before(got.(cachedResult[V]).expiresAt) {
-			return got.(cachedResult[V]), true
+		if entry, ok := cache.Get(key); ok && time.Now().Before(entry.(cachedResult[V]).expiresAt) {
+			return entry.(cachedResult[V]), true
 		}
 	}
 	return cachedResult[V]{}, false

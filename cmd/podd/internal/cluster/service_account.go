@@ -34,11 +34,11 @@ func (s *ServiceAccounts) ServiceAccount(ctx context.Context, namespace, name st
 	if c == nil {
 		return nil, errNotConnected
 	}
-	var got v1.ServiceAccount
-	if err := c.do(ctx, c.core.Get().Namespace(namespace).Resource("serviceaccounts").Name(name), &got); err != nil {
+	var account v1.ServiceAccount
+	if err := c.do(ctx, c.core.Get().Namespace(namespace).Resource("serviceaccounts").Name(name), &account); err != nil {
 		return nil, withoutHost(err)
 	}
-	return &got, nil
+	return &account, nil
 }
 
 // PodToken implements provider.ServiceAccounts. The API server rejects the request if the service
@@ -48,12 +48,12 @@ func (s *ServiceAccounts) PodToken(ctx context.Context, pod provider.Pod, accoun
 	if c == nil {
 		return "", 0, errNotConnected
 	}
-	got, err := c.requestToken(ctx, tokenRequest{
+	response, err := c.requestToken(ctx, tokenRequest{
 		pod:     &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}},
 		account: pod.ServiceAccount, accountUID: account, audience: audience, expirationSeconds: new(int64(providerTokenSeconds)),
 	})
 	if err != nil {
 		return "", 0, withoutHost(err)
 	}
-	return got.Status.Token, time.Duration(*got.Spec.ExpirationSeconds) * time.Second, nil
+	return response.Status.Token, time.Duration(*response.Spec.ExpirationSeconds) * time.Second, nil
 }

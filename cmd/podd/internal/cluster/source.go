@@ -44,14 +44,14 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 
 // Run implements package source's Source.
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
-	stored, err := readOrigin(s.o.OriginFile)
+	storedOrigin, err := readOrigin(s.o.OriginFile)
 	switch {
 	case errors.Is(err, errInvalidOrigin): // not a reason to stop, because pods must start despite this error
 		s.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data since podd last ran, podd deletes the pods that the API server does not list", "err", err)
 	case err != nil:
 		return err
 	}
-	s.bound.origin = stored
+	s.bound.origin = storedOrigin
 	for {
 		pods, podsChanged := s.shared.pods.get()
 		nodes, nodesChanged := s.shared.nodes.get()
@@ -63,7 +63,7 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 					s.bound.origin.NodeUID = n.UID // the origin had no Node UID if the Node was created after the list
 				}
 			}
-			s.storeOrigin(&stored)
+			s.storeOrigin(&storedOrigin)
 			b := s.batch(nodes, objects, objectsChanged == s.objectsChanged)
 			if s.hasUnmatchedPod(b) {
 				s.fetchNode(ctx)

@@ -25,13 +25,13 @@ type runResult struct {
 // the rows of these pods. hasSeveralContainers is the value of HasSeveralContainers. startTime and
 // endTime are the times at which the run started and ended.
 func newResult(v verdict, rows []resultRow, podCount int, hasSeveralContainers bool, startTime, endTime time.Time) runResult {
-	failed := map[string]bool{}
+	failedPods := map[string]bool{}
 	for _, r := range rows {
 		if r.State == rowFailed {
-			failed[r.Namespace+"/"+r.Pod] = true
+			failedPods[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return runResult{Verdict: v, PodCount: podCount, FailedCount: len(failed), Rows: rows, StartTime: startTime, Duration: endTime.Sub(startTime), HasSeveralContainers: hasSeveralContainers}
+	return runResult{Verdict: v, PodCount: podCount, FailedCount: len(failedPods), Rows: rows, StartTime: startTime, Duration: endTime.Sub(startTime), HasSeveralContainers: hasSeveralContainers}
 }
 
 // maxShownLines is the number of last lines of output in a summary.

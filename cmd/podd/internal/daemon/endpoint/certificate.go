@@ -59,8 +59,8 @@ func (o *Options) newCertificateFunc() (certificateFunc, error) {
 func (o *Options) newNodeCertificateFunc() (certificateFunc, error) {
 	a := o.Server.API
 	if a.CertFile == "" {
-		own := o.PKI.NewServingCertificate([]string{o.Node, "localhost"}, o.ServingIPs)
-		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.Get() }, nil
+		poddCert := o.PKI.NewServingCertificate([]string{o.Node, "localhost"}, o.ServingIPs)
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return poddCert.Get() }, nil
 	}
 	f, err := reload.Open(o.Log, func(files [][]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(files[0], files[1])
