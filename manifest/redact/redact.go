@@ -318,7 +318,8 @@ func canBeginValue(text string) bool {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// eachTextField calls visit for every text field below a struct, with the name "Type.Field".
+// eachTextField calls visit for every text field of the struct v and of the structs in it. name has the
+// form "Type.Field", and isPublic reports whether publicFields contains the field.
 func eachTextField(v reflect.Value, visit func(name string, field reflect.Value, isPublic bool)) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -74,8 +74,8 @@ func (m *Memory) addAdmitted(p *manifest.Pod) {
 	m.Admitted = append(slices.Clone(m.Admitted), p)
 }
 
-// clearDeletion removes m.Deletion if its pod is desired again, but was not desired in the last
-// order. desired may be nil.
+// clearDeletion sets m.Deletion to nil if the deleted pod is desired again, and m.Order, the last order
+// to the worker, did not contain it. desired is the desired pod; nil if no pod is desired.
 func (m *Memory) clearDeletion(desired *manifest.Pod) {
 	del, oldDesired := m.Deletion, m.Order.Desired
 	if del != nil && desired != nil && desired.UID == del.UID && (oldDesired == nil || oldDesired.UID != del.UID) {

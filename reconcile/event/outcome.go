@@ -22,7 +22,7 @@ type Outcome struct {
 	ContactedRegistry bool
 	// Pull describes a successful pull; nil if the image was already present.
 	Pull *Pull
-	// VolumeImages describes the images of image volumes that were pulled or present.
+	// VolumeImages describes the images of image volumes that were pulled or were already on the node.
 	VolumeImages []VolumeImage
 	// FailedImage is the name of the image that could not be pulled, which may be the image of an
 	// image volume; "" if it is unknown or the pull succeeded.

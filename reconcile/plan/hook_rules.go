@@ -48,8 +48,8 @@ func (f *facts) stopForOwnReason(d *Decision, m *containerFacts, grace time.Dura
 }
 
 // beginStop stops a container, or continues its termination. If the termination has not begun,
-// beginStop records it with the values in budget and the current time. So the duration of the hook
-// is subtracted from the grace period.
+// beginStop records the current time as its start, and the values in budget. The grace period begins
+// at this time, so that it includes the duration of the preStop hook.
 func (f *facts) beginStop(d *Decision, m *containerFacts, budget stopBudget) {
 	t, hasBegun := f.ownTermination(m.last.ID)
 	if !hasBegun {

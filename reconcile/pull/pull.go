@@ -229,7 +229,7 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, onPull func(
 	pull, isPullError := errors.AsType[*runtime.PullError](err)
 	switch {
 	case isPullError && pull.Unreachable && isPresent && p.canFallBack(r) && p.verifier.decide(ctx, f, verify.DecideOffline).Action == verify.Use:
-		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", r.Image, p.describeAge(ctx, r.Image), err)
+		warning := fmt.Sprintf("the registry of %s is unreachable; using the image that is on the node, %s: %v", r.Image, p.describeAge(ctx, r.Image), err)
 		return result.Image{Ref: presentImage.ID, User: new(presentImage.User), Warning: warning}, nil
 	case err != nil:
 		return result.Image{}, err

@@ -34,8 +34,8 @@ func (v *verifier) lookup(ctx context.Context, name, id string, isPresent bool) 
 	return records
 }
 
-// recoverOnce handles the pulls that the previous process has not completed. After the first call, it
-// does nothing unless the runtime was unavailable.
+// recoverOnce handles the pulls that the previous process has not completed. It does nothing if an
+// earlier call has reached the runtime.
 func (v *verifier) recoverOnce(ctx context.Context) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

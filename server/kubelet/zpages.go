@@ -53,7 +53,7 @@ func (a *API) statusz(w http.ResponseWriter, r *http.Request) {
 		GoVersion: runtime.Version(), BinaryVersion: "podd " + a.State.View().Version, EmulationVersion: a.KubernetesRelease,
 		Paths: a.readOnlyPaths(),
 	}
-	replyPage(w, r, page{
+	writePage(w, r, page{
 		kind: "Statusz",
 		text: func() string {
 			uptime := s.UptimeSeconds
@@ -81,7 +81,7 @@ func (a *API) readOnlyPaths() []string {
 }
 
 func (a *API) flagz(w http.ResponseWriter, r *http.Request) {
-	replyPage(w, r, page{
+	writePage(w, r, page{
 		kind: "Flagz",
 		text: func() string {
 			var b strings.Builder
@@ -113,8 +113,8 @@ const (
 
 var pageMediaTypes = []string{mediaJSON, mediaYAML, mediaText}
 
-// replyPage responds with p in the format that the client accepts.
-func replyPage(w http.ResponseWriter, r *http.Request, p page) {
+// writePage responds with p in the format that the client accepts.
+func writePage(w http.ResponseWriter, r *http.Request, p page) {
 	name := strings.ToLower(p.kind)
 	mediaType, version := negotiatePage(strings.Join(r.Header.Values("Accept"), ","), p.kind)
 	w.Header().Set("Vary", "Accept")

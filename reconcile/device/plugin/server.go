@@ -197,7 +197,7 @@ func (s *Server) addLocked(c *registeredClient) error {
 	if displaced < 0 && len(clients) >= maxPluginsPerResource {
 		displaced = 0
 	}
-	if displaced < 0 && s.countLocked() >= maxPlugins {
+	if displaced < 0 && s.countPluginsLocked() >= maxPlugins {
 		return fmt.Errorf("%d device plugins are already registered, which is the limit", maxPlugins)
 	}
 	if displaced >= 0 {
@@ -212,8 +212,8 @@ func (s *Server) addLocked(c *registeredClient) error {
 	return nil
 }
 
-// countLocked returns the number of registered plugins. s.mu must be locked.
-func (s *Server) countLocked() (n int) {
+// countPluginsLocked returns the number of registered plugins. s.mu must be locked.
+func (s *Server) countPluginsLocked() (n int) {
 	for _, clients := range s.clients {
 		n += len(clients)
 	}

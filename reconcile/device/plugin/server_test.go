@@ -282,7 +282,7 @@ func TestRegister_Several(t *testing.T) {
 	a.until(t, "the oldest plugin is displaced", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.countLocked() == maxPluginsPerResource
+		return a.countPluginsLocked() == maxPluginsPerResource
 	})
 	for i := maxPluginsPerResource; i > 1; i-- {
 		all[i].Stop()

@@ -87,8 +87,8 @@ func isOlderThan(path string, age time.Duration) bool {
 	return err == nil && time.Since(info.ModTime()) > age
 }
 
-// removeFiles removes the files called names, in their order, so that they stay removed after a
-// power cut. A file that does not exist is not an error.
+// removeFiles removes the files of dir with the given names, in the given order, so that they stay
+// removed after a power cut. A file that does not exist is not an error.
 func removeFiles(dir string, names ...string) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {

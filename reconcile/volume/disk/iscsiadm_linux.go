@@ -229,7 +229,7 @@ func (a *attachment) setSessionCredentials(p disk.Portal) error {
 			}
 		}
 	}
-	return a.noDatabaseError()
+	return a.missingDatabaseError()
 }
 
 // setDiscoveryCredentials writes the CHAP credentials for the discovery to the record of a portal.
@@ -241,10 +241,10 @@ func (a *attachment) setDiscoveryCredentials(p disk.Portal) error {
 			return err
 		}
 	}
-	return a.noDatabaseError()
+	return a.missingDatabaseError()
 }
 
-func (a *attachment) noDatabaseError() error {
+func (a *attachment) missingDatabaseError() error {
 	return fmt.Errorf("iscsiadm has not stored its record in %s; podd passes CHAP credentials only in this file, because every user can read the arguments of a process", strings.Join(a.m.Host.ISCSI, " or "))
 }
 

@@ -56,7 +56,7 @@ func (n name) String() string { return n.target + "/" + n.disk }
 
 var namePattern = regexp.MustCompile(`^((?:iscsi|fc)-[0-9a-f]{32})/(lun-\d{1,3}|disk)$`)
 
-// parseName parses the text of a link. ok is false if the text is not valid.
+// parseName parses the target of a symbolic link. ok is false if the target is not valid.
 func parseName(text string) (n name, ok bool) {
 	parts := namePattern.FindStringSubmatch(text)
 	if parts == nil {

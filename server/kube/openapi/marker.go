@@ -96,9 +96,9 @@ var mapTypes = map[string]string{
 	metaModelPrefix + "OwnerReference":                "atomic",
 }
 
-// requiredOverrides overrides whether a field is required, which otherwise depends on
+// isRequiredOverrides overrides whether a field is required, which otherwise depends on
 // omitempty.
-var requiredOverrides = map[string]bool{
+var isRequiredOverrides = map[string]bool{
 	coreModelPrefix + "AzureFilePersistentVolumeSource.secretNamespace": false,
 	coreModelPrefix + "ContainerImage.names":                            false,
 	coreModelPrefix + "ContainerRestartRule.action":                     true,

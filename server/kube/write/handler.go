@@ -73,8 +73,8 @@ type ParsedManifest struct {
 	Object   server.Object        // with defaults, owned by the caller; nil if the text is invalid
 	Causes   []metav1.StatusCause // errors in the text
 	Warnings []string
-	// Version identifies a version of a pod. Two texts have the same Version if a running pod can
-	// change from one to the other without a restart. It is "" for objects that are not pods.
+	// Version identifies a version of a pod. Two manifests have the same Version if a running pod
+	// can change from one to the other without a restart. It is "" for objects that are not pods.
 	Version string
 }
 

@@ -40,7 +40,7 @@ type client struct {
 	// version v1beta1 of ClusterTrustBundles.
 	certificates, betaCertificates *rest.RESTClient
 	storage                        *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
-	watchNegotiator                runtime.ClientNegotiator // decodes watches of all groups
+	watchNegotiator                runtime.ClientNegotiator // decodes the watch events of all API groups
 	host                           string                   // URL of the API server, for messages
 	caDigest                       string                   // digest of the trusted CA
 	closeConnections               func()                   // closes all connections; later requests open new connections

@@ -107,7 +107,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	case isTimedOut:
 		return []resultRow{s.timedOutRow(p, elapsed)}
 	case p.isBlocked():
-		return skippedRow("not started" + waitText(p))
+		return skippedRow("not started" + waitReasonSuffix(p))
 	case p.isLongRunning():
 		return skippedRow("stopped before it was ready")
 	}
@@ -129,7 +129,7 @@ func (s *rowBuilder) timedOutRow(p *runPod, timeout string) resultRow {
 	if p.isLongRunning() {
 		text = "not ready after " + timeout
 	}
-	r := s.newRow(p, rowFailed, text+waitText(p))
+	r := s.newRow(p, rowFailed, text+waitReasonSuffix(p))
 	r.Duration = s.now.Sub(s.startTime)
 	return r
 }
@@ -151,8 +151,8 @@ func (p *runPod) runningContainer() string {
 	return ""
 }
 
-// waitText returns a colon and the reason why the pod is waiting, or "" without a reason.
-func waitText(p *runPod) string {
+// waitReasonSuffix returns a colon and the reason why the pod is waiting, or "" without a reason.
+func waitReasonSuffix(p *runPod) string {
 	d := &p.Report.Decision
 	if d.Why != "" {
 		return ": " + d.Why

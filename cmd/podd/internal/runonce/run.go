@@ -13,7 +13,7 @@ import (
 	"podd/reconcile"
 )
 
-// A runner runs the pods of one run.
+// A runner runs the pods of a run. Tests use a fake instead of podrunner.Runner.
 type runner interface {
 	// SetDesired sets the pods that should run. It must not block.
 	SetDesired(*manifest.Set)

@@ -58,7 +58,7 @@ const (
 	initiatorLogind = "logind"
 )
 
-// New returns a Manager. It continues the shutdown in progress in state, if there is one.
+// New returns a Manager. If a shutdown is in progress according to state, the Manager continues it.
 // The caller must not use state afterwards.
 func New(state *State, o Options) *Manager {
 	m := &Manager{

@@ -80,8 +80,8 @@ func (s *State) start(initiator string, groups []plan.ShutdownGroup) error {
 	return s.writeFile()
 }
 
-// restore writes the file if a shutdown is in progress and its file is missing. The result missing
-// reports whether the file was missing.
+// restore writes the state file again if a shutdown is in progress and the file is missing. The result
+// missing reports whether the file was missing.
 func (s *State) restore() (missing bool, err error) {
 	if s.current == nil {
 		return false, nil
