@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/child"
 )
 
 // TestAnnounces checks that a process runs an instance if it holds the lock of the file with the
@@ -78,8 +80,8 @@ func TestRunningInstance_ManyLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := exec.Command("flock", path, "sleep", "1000")
-	holder.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := holder.Start(); err != nil {
+	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := child.Start(holder); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/cmd/internal/release"
+	"podd/runtime/runtimetest/child"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -113,8 +114,8 @@ func (w workDir) copyDemo(demoDir string) error {
 	return nil
 }
 
-// poddCommand returns the command that runs podd in w. podd is stopped when ctx is done or this
-// program exits.
+// poddCommand returns the command that runs podd in w. podd is stopped when ctx is done, or, if it
+// was started by child.Start, when this program exits.
 func (w workDir) poddCommand(ctx context.Context, out io.Writer) *exec.Cmd {
 	c := exec.CommandContext(ctx, binaryPath, "run",
 		"--pod-manifest-path="+w.manifestDir(), "--root-dir="+filepath.Join(w.dir, "root"),
@@ -136,10 +137,10 @@ func (w workDir) runAndFollow(ctx context.Context, r runtimeProcess) error {
 		return fmt.Errorf("opening podd's log: %w", err)
 	}
 	defer out.Close()
-	child, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
 	defer stop()
-	podd := w.poddCommand(child, out)
-	if err := podd.Start(); err != nil {
+	podd := w.poddCommand(running, out)
+	if err := child.Start(podd); err != nil {
 		return fmt.Errorf("starting podd: %w", err)
 	}
 	var group errgroup.Group
@@ -147,9 +148,9 @@ func (w workDir) runAndFollow(ctx context.Context, r runtimeProcess) error {
 		defer stop()
 		return podd.Wait()
 	})
-	group.Go(func() error { return w.follow(child) })
+	group.Go(func() error { return w.follow(running) })
 	group.Go(func() error {
-		superviseRuntime(child, r, func(line string) { fmt.Println(line) })
+		superviseRuntime(running, r, func(line string) { fmt.Println(line) })
 		return nil
 	})
 	err = group.Wait()
@@ -199,7 +200,7 @@ func (w workDir) removePods(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	podd := w.poddCommand(ctx, io.Discard)
-	if err := podd.Start(); err != nil {
+	if err := child.Start(podd); err != nil {
 		return fmt.Errorf("starting podd to remove its pods: %w", err)
 	}
 	exited := make(chan struct{})

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"podd/runtime/runtimetest/child"
 )
 
 // inUserNamespace runs the test in a child process as root of a user namespace with a limited
@@ -34,8 +36,8 @@ func inUserNamespace(t *testing.T, instances string) bool {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), marker+"=1")
 	id := []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: id, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}, Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: id, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
+	out, err := child.CombinedOutput(cmd)
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("in a user namespace: %v\n%s", err, out)
 	}

@@ -10,13 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"podd/runtime/runtimetest/child"
 	"podd/server"
 )
 
@@ -80,21 +79,16 @@ func (d *daemon) launch() (time.Time, error) {
 // launch starts a program, which is killed when this program exits. It returns the time before
 // the start and a channel that is closed when the program has exited.
 func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	startTime, startErr, exited := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
+	startTime, exited := time.Now(), make(chan struct{})
+	if err := child.Start(cmd); err != nil {
+		close(exited)
+		return startTime, exited, err
+	}
 	go func() {
-		// Lock the thread until the program has exited, because the kernel sends Pdeathsig
-		// when the thread that started the program exits.
-		goruntime.LockOSThread()
 		defer close(exited)
-		startTime <- time.Now()
-		err := cmd.Start()
-		startErr <- err
-		if err == nil {
-			_ = cmd.Wait() // the error is ignored, because the caller reads the exit status from cmd.ProcessState
-		}
+		_ = cmd.Wait() // the error is ignored, because the caller reads the exit status from cmd.ProcessState
 	}()
-	return <-startTime, exited, <-startErr
+	return startTime, exited, nil
 }
 
 // settleTime is the delay between the start of podd and a measurement. During this time podd

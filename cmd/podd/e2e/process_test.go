@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"podd/runtime/runtimetest/child"
 )
 
 // A process is a program started by a test. The kernel kills it when the test binary exits.
@@ -23,21 +24,16 @@ type process struct {
 
 // launch starts cmd and the goroutine that waits for it.
 func launch(cmd *exec.Cmd) (*process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p := &process{cmd: cmd, ended: make(chan struct{})}
-	started := make(chan error)
+	if err := child.Start(cmd); err != nil {
+		close(p.ended)
+		return p, err
+	}
 	go func() {
-		// Lock the thread, because the kernel sends the signal when the thread that started the
-		// process exits.
-		goruntime.LockOSThread()
 		defer close(p.ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // the error is ignored, because the test may have killed the process
-		}
+		_ = cmd.Wait() // the error is ignored, because the test may have killed the process
 	}()
-	return p, <-started
+	return p, nil
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }

@@ -6,11 +6,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+
+	"podd/runtime/runtimetest/child"
 )
 
 // newCgroup creates a memory cgroup (v1) and removes it at the end of the test. It returns "" if the
@@ -66,8 +67,7 @@ func TestWatcher_Usage(t *testing.T) {
 	}
 	// tail keeps all bytes in memory until it has read a newline.
 	c := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ >"$1/cgroup.procs" && head -c 67108864 /dev/zero | tail -c 67108864 >/dev/null`, "sh", dir)
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if text, err := c.CombinedOutput(); err != nil {
+	if text, err := child.CombinedOutput(c); err != nil {
 		t.Fatalf("using memory: %v: %s", err, text)
 	}
 	select {
@@ -119,8 +119,7 @@ func TestWatcher_LimitEvents(t *testing.T) {
 		w.Arm(1)
 		drain(w)
 		c := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ >"$1/cgroup.procs"`, "sh", dir)
-		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if text, err := c.CombinedOutput(); err != nil {
+		if text, err := child.CombinedOutput(c); err != nil {
 			t.Fatalf("moving a process into the cgroup: %v: %s", err, text)
 		}
 		select {

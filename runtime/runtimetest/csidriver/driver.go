@@ -21,10 +21,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
+
+	"podd/runtime/runtimetest/child"
 )
 
 // driverEnv is the environment variable that contains the Driver as JSON in the driver's process.
@@ -51,7 +51,6 @@ type Driver struct {
 	Device string
 
 	process *exec.Cmd
-	ended   chan struct{} // closed when the process has exited
 }
 
 // CallBegun is the event at the start of a call; its Call contains the request. CallEnded is the
@@ -116,28 +115,12 @@ func (d *Driver) Start() error {
 	d.process.Env = append(os.Environ(), driverEnv+"="+string(text))
 	d.process.Stdout, d.process.Stderr = os.Stderr, os.Stderr
 	d.process.ExtraFiles = []*os.File{notify}
-	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	process, ended, started := d.process, make(chan struct{}), make(chan error)
-	go func() {
-		// Keep the thread until the process has exited, because the kernel sends Pdeathsig
-		// when the thread exits. The thread of a test exits if the test never unlocks the
-		// thread.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := process.Start()
-		started <- err
-		if err == nil {
-			_ = process.Wait()
-			close(ended)
-		}
-	}()
-	err = <-started
+	err = child.Start(d.process)
 	_ = notify.Close()
 	if err != nil {
 		d.process = nil
 		return err
 	}
-	d.ended = ended
 	if err := ready.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return errors.Join(err, d.Stop())
 	}
@@ -154,7 +137,7 @@ func (d *Driver) Stop() error {
 		return nil
 	}
 	_ = d.process.Process.Kill()
-	<-d.ended
+	_ = d.process.Wait() // an error is expected, because the process was killed
 	d.process = nil
 	return errors.Join(ignoreNotExist(os.Remove(d.registrationSocket())), ignoreNotExist(os.Remove(d.Endpoint())))
 }

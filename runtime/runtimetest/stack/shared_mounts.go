@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"podd/runtime/runtimetest/child"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
@@ -41,11 +41,9 @@ func ShareMounts() (code int, hasRun bool, err error) {
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
 	cmd.Env = append(os.Environ(), mountNamespaceEnv+"=yes")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
-	runtime.LockOSThread() // keep the thread until the process has exited, because the kernel sends Pdeathsig when the thread that started the process exits
-	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
 	exit := (*exec.ExitError)(nil)
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+	if err := child.Run(cmd); err != nil && !errors.As(err, &exit) {
 		return 0, false, fmt.Errorf("starting the tests in a mount namespace: %w", err)
 	}
 	return cmd.ProcessState.ExitCode(), true, nil

@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"podd/runtime/runtimetest/child"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
@@ -131,22 +131,14 @@ func start(o Options) (*Machine, error) {
 		closer: func() { inWrite.Close(); outRead.Close() },
 	}
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = inRead, outWrite, os.Stderr
-	started := make(chan error)
-	go func() {
-		// Lock the thread, because the kernel kills qemu when the thread that started qemu
-		// exits.
-		runtime.LockOSThread()
-		defer close(m.ended)
-		err := m.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = m.cmd.Wait() // an error is expected, because qemu was killed to cut the power
-		}
-	}()
-	if err := <-started; err != nil {
+	if err := child.Start(m.cmd); err != nil {
 		m.closer()
 		return nil, err
 	}
+	go func() {
+		defer close(m.ended)
+		_ = m.cmd.Wait() // an error is expected, because qemu was killed to cut the power
+	}()
 	return m, nil
 }
 
@@ -175,6 +167,6 @@ func (o Options) command() *exec.Cmd {
 		"-serial", "file:"+o.console(),
 		"-chardev", "stdio,id=shell,signal=off", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell,name=podd",
 	)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // in its own process group, so that Ctrl-C interrupts only the test
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // in its own process group, so that Ctrl-C interrupts only the test
 	return cmd
 }

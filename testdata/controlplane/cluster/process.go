@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -19,29 +20,43 @@ type process struct {
 	name  string
 	cmd   *exec.Cmd
 	log   *os.File
-	ended chan struct{} // closed when the program has exited
+	ended <-chan struct{} // closed when the program has exited
 }
 
 // startProgram starts a program and writes its output to a file. The program is killed when this
 // process exits.
 func (c *Cluster) startProgram(program string, args ...string) (*process, error) {
-	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...)}
 	var err error
 	if p.log, err = os.Create(filepath.Join(c.dir, p.name+".log")); err != nil {
 		return nil, err
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
+	if p.ended, err = StartChild(p.cmd); err != nil {
 		_ = p.log.Close()
 		return nil, err
 	}
 	c.processes = append(c.processes, p)
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.ended)
-	}()
 	return p, nil
+}
+
+// StartChild starts cmd, and returns a channel that is closed after the process has exited. The
+// kernel kills the process when this program exits. The kernel sends the signal when the thread that
+// started the process exits, so StartChild keeps that thread until the process has exited.
+func StartChild(cmd *exec.Cmd) (ended <-chan struct{}, err error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, exited := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the error is ignored, because the caller may have killed the process
+		}
+	}()
+	return exited, <-started
 }
 
 // endProcesses stops processes with the function stop and removes them from c.processes.

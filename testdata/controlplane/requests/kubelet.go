@@ -6,7 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
+
+	"podd/testdata/controlplane/cluster"
 )
 
 // nodeAddress is the address of the node in recordings.
@@ -53,6 +54,7 @@ type kubelet struct {
 	kubeconfig string // "" for a standalone kubelet
 	address    string // address of the node; with an API server, it must be an address of the host
 	cmd        *exec.Cmd
+	ended      <-chan struct{} // closed after cmd has exited
 	log        *os.File
 	cleanup    []restore
 }
@@ -139,15 +141,15 @@ func (k *kubelet) start(path string) error {
 	}
 	k.cmd = exec.Command(unshare[0], append(append(slices.Clone(unshare[1:]), path), args...)...)
 	k.cmd.Stdout, k.cmd.Stderr = k.log, k.log
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	return k.cmd.Start()
+	k.ended, err = cluster.StartChild(k.cmd)
+	return err
 }
 
 // stop kills the kubelet, and thereby removes the kubelet's mount namespace. Then it removes the
 // cgroups of pods and restores the state of the host.
 func (k *kubelet) stop() {
 	_ = k.cmd.Process.Kill()
-	_ = k.cmd.Wait()
+	<-k.ended
 	_ = k.log.Close()
 	for _, dir := range cgroups() {
 		removeCgroup(dir)

@@ -8,10 +8,10 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"runtime"
 	"testing"
 
 	"podd/manifest"
+	"podd/runtime/runtimetest/child"
 )
 
 const joinConfig = `apiVersion: kubeadm.k8s.io/v1beta4
@@ -64,19 +64,14 @@ func launch(t *testing.T, agent string) func() error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the process is killed when this thread exits
-		defer close(ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	if err := child.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
 	t.Cleanup(func() {
 		_ = stop.Close()
 		<-ended

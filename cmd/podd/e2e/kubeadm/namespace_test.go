@@ -8,13 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/child"
 )
 
 // nodeEnv is the environment variable with the name of the node in which a process runs. It is
@@ -27,24 +28,18 @@ const (
 	firstAddress, secondAddress = "198.18.0.1", "198.18.0.2"
 )
 
-// nodeCommand returns a command that runs this program as a node. The caller must lock its
-// goroutine to its thread before it starts the command, because the kernel kills the process
-// when the thread exits.
+// nodeCommand returns a command that runs this program as a node.
 func nodeCommand(node string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), nodeEnv+"="+node)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL,
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWUTS}
 	return cmd
 }
 
 // runFirstNode runs the tests as the first node and returns their exit code.
 func runFirstNode() (int, error) {
-	runtime.LockOSThread()
-	cmd := nodeCommand(first, os.Args[1:]...)
-	err := cmd.Run()
+	err := child.Run(nodeCommand(first, os.Args[1:]...))
 	if end := (&exec.ExitError{}); errors.As(err, &end) {
 		return max(end.ExitCode(), 1), nil
 	}

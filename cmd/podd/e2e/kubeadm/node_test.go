@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/runtime/runtimetest/child"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/tools"
 )
@@ -108,8 +108,7 @@ func (n *node) kubeadm(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(n.programs, "kubeadm"), words...)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(n.podd)+":"+os.Getenv("PATH"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
+	out, err := child.CombinedOutput(cmd)
 	t.Logf("kubeadm %s:\n%s", strings.Join(words, " "), out)
 	if err != nil {
 		t.Fatalf("kubeadm %s: %v", strings.Join(words, " "), err)
@@ -148,8 +147,7 @@ func (n *node) start(t *testing.T, name string) *agent {
 	defer log.Close()
 	a := &agent{name: name, cmd: exec.Command(program, flags...), log: log.Name(), began: time.Now(), ended: make(chan struct{})}
 	a.cmd.Stdout, a.cmd.Stderr = log, log
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := a.cmd.Start(); err != nil {
+	if err := child.Start(a.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

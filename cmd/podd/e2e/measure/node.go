@@ -7,12 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/e2e/kubelet"
+	"podd/runtime/runtimetest/child"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -52,8 +52,7 @@ func (n *node) start(program string, args ...string) error {
 	}
 	n.cmd = exec.Command(program, args...)
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	return n.cmd.Start()
+	return child.Start(n.cmd)
 }
 
 func (n *node) startPodd(program string) error {

@@ -22,10 +22,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/child"
 )
 
 // Paths in the namespaces: Root is the directory that Run passes to prepare, and Disk the root of
@@ -103,9 +104,7 @@ func start(ctx context.Context, dir string) (*exec.Cmd, error) {
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
-		Pdeathsig:  syscall.SIGKILL,
 	}
-	runtime.LockOSThread() // not unlocked, because the kernel kills the process when the thread exits
-	err = cmd.Start()
+	err = child.Start(cmd)
 	return cmd, errors.Join(err, leave())
 }
