@@ -149,13 +149,9 @@ func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 		}
 		write(f.Name, f.Field)
 	}
-	b.WriteString("\nThe following flags have no field. podd ignores or rejects them:\n\n" + row("flag", "effect", "reason") + row("---", "---", "---"))
+	b.WriteString("\nThe following flags have no field. podd ignores them with a warning:\n\n" + row("flag", "reason") + row("---", "---"))
 	for _, f := range withoutField {
-		effect := "ignored with a warning"
-		if f.IsRejected {
-			effect = "rejected"
-		}
-		b.WriteString(row(code("--"+f.Name), effect, f.Reason))
+		b.WriteString(row(code("--"+f.Name), f.Reason))
 	}
 }
 

@@ -49,6 +49,9 @@ func TestNormalizeArgs(t *testing.T) {
 		{args: "--contention-profiling=maybe", err: "--contention-profiling: must be true or false"},
 		{args: "--event-qps=many --zzzzzz=1", err: "--event-qps: must be an integer\nunknown flag --zzzzzz"},
 		{args: "--eviction-hard memory.available=1Gi", err: "--eviction-hard: must have the form NAME<VALUE[,NAME<VALUE]"},
+		{args: "--reserved-memory 0:memory=1Gi,hugepages-2Mi=1Gi;1:memory=1Gi", unsupported: "reserved-memory"},
+		{args: "--reserved-memory 0", err: "--reserved-memory: must have the form NODE:NAME=QUANTITY[,NAME=QUANTITY][;NODE:…]"},
+		{args: "--reserved-memory a:memory=1Gi", err: "--reserved-memory: must have the form NODE:NAME=QUANTITY[,NAME=QUANTITY][;NODE:…]"},
 		{args: "--feature-gates A=sure", err: "--feature-gates: must contain A=true or A=false"},
 		{args: "--cpu-cfs-quota-period=soon", err: "--cpu-cfs-quota-period: is not a duration; write something like 10s, 5m or 1h30m"},
 	}

@@ -52,6 +52,7 @@ func (c *checker) check() []manifest.Problem {
 	c.checkPaths()
 	c.checkLogging()
 	c.checkGates()
+	c.checkReservedMemory()
 	c.checkCombined()
 	c.checkUnsupported()
 	return c.problems

@@ -45,16 +45,9 @@ var supportedFields = newSet(
 
 // rejectedFields contains the reasons why podd rejects every value of a field.
 var rejectedFields = map[string]string{
-	"reservedSystemCPUs":           "podd does not keep CPUs free of pods; reserve an amount with systemReserved",
-	"cpuManagerPolicyOptions":      "podd does not assign CPUs to containers; remove this field",
-	"topologyManagerPolicyOptions": "podd does not align resources to NUMA nodes; remove this field",
-	"reservedMemory":               "podd does not assign memory of NUMA nodes to containers; remove this field",
-	"qosReserved":                  "podd reserves no memory for QoS classes; use memoryReservationPolicy",
-}
-
-// rejectedFlags contains the reasons why podd rejects a flag without a field.
-var rejectedFlags = map[string]string{
-	"reserved-memory": "podd does not assign memory of NUMA nodes to containers; remove this flag",
+	"reservedSystemCPUs":      "podd does not keep CPUs free of pods; reserve an amount with systemReserved",
+	"cpuManagerPolicyOptions": "podd does not assign CPUs to containers; remove this field",
+	"qosReserved":             "podd reserves no memory for QoS classes; use memoryReservationPolicy",
 }
 
 // clusterFields are the fields that have an effect only with --kubeconfig.
@@ -84,7 +77,7 @@ var ignoredSettings = []ignoredGroup{
 	{reason: obsoletePrefix + "the network plugins configure hairpin mode", fields: []string{"hairpinMode"}},
 	{reason: obsoletePrefix + "kube-proxy creates the iptables rules", fields: []string{"iptablesMasqueradeBit", "iptablesDropBit"}},
 	{reason: obsoletePrefix + "the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd", fields: []string{"streamingConnectionIdleTimeout"}},
-	{reason: policyNoneReason, fields: []string{"cpuManagerReconcilePeriod", "topologyManagerScope"}},
+	{reason: policyNoneReason, fields: []string{"cpuManagerReconcilePeriod", "topologyManagerScope", "topologyManagerPolicyOptions", "reservedMemory"}},
 	{reason: "podd creates no iptables chains; kube-proxy and the network plugins create the chains that they need", fields: []string{"makeIPTablesUtilChains"}},
 	{reason: "FlexVolumes are deprecated and podd does not run their drivers; use CSI drivers", fields: []string{"volumePluginDir"}},
 	{reason: "podd measures volumes when statistics are requested; use the scrape interval of the client", fields: []string{"volumeStatsAggPeriod"}},
@@ -190,7 +183,7 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 		names.record(path, o)
 	})
 	for _, flag := range unsupportedFlags {
-		if flag.field == "" && !flag.isEmpty && !flag.isFormer() && rejectedFlags[flag.Name] == "" {
+		if flag.field == "" && !flag.isEmpty && !flag.isFormer() {
 			names.record("", origin{flag: "--" + flag.Name})
 		}
 	}

@@ -25,20 +25,20 @@ const (
 	featureGatesFormat // A=true,B=false
 	vmoduleFormat      // pattern=4,pattern=2
 	runtimeFormat      // remote
+	numaMemoryFormat   // 0:memory=1Gi,hugepages-2Mi=1Gi;1:memory=2Gi
 )
 
 // A kubeletFlag is a flag of the kubelet or of an earlier kubelet that Flags does not contain.
 type kubeletFlag struct {
 	name   string
 	format valueFormat
-	// field is the path of the v1beta1 field that the flag sets. It is "" if there is no field,
-	// or if a merge patch cannot set the field.
+	// field is the path of the v1beta1 field that the flag sets. It is "" if there is no field.
 	field string
 }
 
 // kubeletFlags are the flags of the kubelet (cmd/kubelet/app/options and the libraries that it
 // uses) that Flags does not contain. A flag with a field sets that field, and podd validates the
-// value. podd rejects a flag without a field, or prints a warning.
+// value. podd prints a warning for a flag without a field.
 var kubeletFlags = []kubeletFlag{
 	{"authentication-token-webhook", booleanFormat, "authentication.webhook.enabled"},
 	{"authentication-token-webhook-cache-ttl", durationFormat, "authentication.webhook.cacheTTL"},
@@ -85,6 +85,7 @@ var kubeletFlags = []kubeletFlag{
 	{"protect-kernel-defaults", booleanFormat, "protectKernelDefaults"},
 	{"qos-reserved", pairsFormat, "qosReserved"},
 	{"reserved-cpus", textFormat, "reservedSystemCPUs"},
+	{"reserved-memory", numaMemoryFormat, "reservedMemory"},
 	{"streaming-connection-idle-timeout", durationFormat, "streamingConnectionIdleTimeout"},
 	{"system-cgroups", textFormat, "systemCgroups"},
 	{"system-reserved", pairsFormat, "systemReserved"},
@@ -96,10 +97,9 @@ var kubeletFlags = []kubeletFlag{
 	{"volume-plugin-dir", textFormat, "volumePluginDir"},
 	{"volume-stats-agg-period", durationFormat, "volumeStatsAggPeriod"},
 
-	// These flags have no field, or a field that a merge patch cannot set.
+	// These flags have no field.
 	{"experimental-mounter-path", textFormat, ""},
 	{"housekeeping-interval", textFormat, ""},
-	{"reserved-memory", textFormat, ""},
 }
 
 // findKubeletFlag returns the flag with the name in kubeletFlags or formerFlags. name has no leading

@@ -64,6 +64,8 @@ func (f valueFormat) parse(value string) (any, error) {
 		return parseGates(value)
 	case vmoduleFormat:
 		return parseVModule(value)
+	case numaMemoryFormat:
+		return parseNUMAMemory(value)
 	case runtimeFormat:
 		if value != "remote" {
 			return nil, errors.New("must be remote, because podd contains no container runtime; install containerd, CRI-O or, for Docker Engine, cri-dockerd, and set --container-runtime-endpoint")
@@ -122,6 +124,25 @@ func parseVModule(value string) (any, error) {
 		items = append(items, map[string]any{"filePattern": pattern, "verbosity": int64(verbosity)})
 	}
 	return items, nil
+}
+
+// parseNUMAMemory parses memory of NUMA nodes, such as "0:memory=1Gi,hugepages-2Mi=1Gi;1:memory=2Gi".
+// The result is a list of the form of reservedMemory.
+func parseNUMAMemory(value string) (any, error) {
+	all := []any{}
+	if value == "" {
+		return all, nil
+	}
+	for item := range strings.SplitSeq(value, ";") {
+		node, text, _ := strings.Cut(item, ":")
+		number, err := strconv.ParseInt(node, 10, 32)
+		limits, formErr := parsePairs(text, "=")
+		if err != nil || formErr != nil || len(limits) == 0 {
+			return nil, errors.New("must have the form NODE:NAME=QUANTITY[,NAME=QUANTITY][;NODE:…]")
+		}
+		all = append(all, map[string]any{"numaNode": number, "limits": limits})
+	}
+	return all, nil
 }
 
 // addUnsupported appends a flag to flags. If flags already contains the flag, addUnsupported joins

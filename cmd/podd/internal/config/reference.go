@@ -52,12 +52,10 @@ func fieldSupport(path string) Support {
 }
 
 // A KubeletFlag is a flag of the kubelet that Flags does not contain. The flag has the effect of
-// Field, a path in KubeletConfiguration. If Field is "", the flag is ignored with a warning, or
-// rejected. Reason is then the last part of the warning or error. Name has no dashes in front.
+// Field, a path in KubeletConfiguration. If Field is "", the flag is ignored with a warning. Reason is
+// then the last part of the warning. Name has no dashes in front.
 type KubeletFlag struct {
-	Name, Field string
-	IsRejected  bool
-	Reason      string
+	Name, Field, Reason string
 }
 
 // KubeletFlags returns the flags of the kubelet that Flags does not contain.
@@ -65,9 +63,7 @@ func KubeletFlags() []KubeletFlag {
 	flags := make([]KubeletFlag, len(kubeletFlags))
 	for i, f := range kubeletFlags {
 		flags[i] = KubeletFlag{Name: f.name, Field: f.field}
-		if reason := rejectedFlags[f.name]; reason != "" {
-			flags[i].IsRejected, flags[i].Reason = true, reason
-		} else if group := findIgnored("", "--"+f.name); group >= 0 {
+		if group := findIgnored("", "--"+f.name); group >= 0 {
 			flags[i].Reason = ignoredSettings[group].reason
 		}
 	}

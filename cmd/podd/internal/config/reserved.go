@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -36,6 +37,32 @@ func (c *checker) checkReserved() {
 			}
 			o := c.merged.origin(joinKey(r.field, name))
 			c.problems = append(c.problems, o.keyProblem(manifest.Error, r.field, name, message))
+		}
+	}
+}
+
+// checkReservedMemory checks the names and quantities of reservedMemory. The kubelet checks them with
+// every policy of the memory manager.
+func (c *checker) checkReservedMemory() {
+	type limit struct {
+		node int32
+		name v1.ResourceName
+	}
+	found := map[limit]bool{}
+	for i, r := range c.kubelet.ReservedMemory {
+		for _, name := range slices.Sorted(maps.Keys(r.Limits)) {
+			field, quantity := joinKey(joinIndex("reservedMemory", i)+".limits", string(name)), r.Limits[name]
+			if name != v1.ResourceMemory && !strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+				c.errorf(field, "unknown type of memory; must be memory, or hugepages- and a page size")
+			}
+			if quantity.IsZero() {
+				c.errorf(field, "must not be 0")
+			}
+			key := limit{r.NumaNode, name}
+			if found[key] {
+				c.errorf(field, "NUMA node %d has this type of memory twice", r.NumaNode)
+			}
+			found[key] = true
 		}
 	}
 }

@@ -42,11 +42,6 @@ func (r *resolver) resolve() Config {
 	r.resolveCredentialProviders(&c)
 	r.resolveEndpoints(&c)
 	r.resolveCluster(&c)
-	for _, flag := range r.flags.Unsupported {
-		if reason := rejectedFlags[flag.Name]; reason != "" && !flag.isEmpty {
-			r.addProblem(manifest.Error, "--"+flag.Name, "%s", reason)
-		}
-	}
 	return c
 }
 
