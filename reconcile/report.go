@@ -24,6 +24,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 	r := &state.Report{
 		Key: w.key, Version: s.PlanInput.Desired, Successor: s.PlanInput.Successor,
 		Decision: d, DecisionSince: s.DecisionSince, Observed: s.PlanInput.Observed,
+		Insufficient: s.PlanInput.Verdict.Insufficient,
 		UIDs:         s.UIDs(),
 		Pulls:        w.pulls(),
 		ExistsOnNode: len(s.PlanInput.Observed)+len(s.PlanInput.PodDirs)+len(w.actions) > 0,

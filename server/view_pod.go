@@ -53,6 +53,9 @@ type PodView struct {
 	// PreemptionSignal is the resource that the pod released when it was preempted, such as "cpu"; ""
 	// if the pod was not preempted since podd started.
 	PreemptionSignal string `json:"preemptionSignal,omitempty"`
+	// InsufficientResource is the resource because of which the pod is not admitted, such as "cpu"; ""
+	// if the pod is admitted or is not admitted for another reason.
+	InsufficientResource string `json:"insufficientResource,omitempty"`
 	// Decisions are the decisions about the containers, in the manifest's order.
 	Decisions []DecisionView `json:"steps,omitempty"`
 	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero if

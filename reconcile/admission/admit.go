@@ -214,7 +214,7 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 	if v.Answer == plan.Reject { // undo the reservations, because a rejected pod reserves nothing
 		*a.pods, a.requests.requested = oldPods, oldRequested
 	}
-	if v.Answer == plan.Reject && isInsufficientResource(v.Reason) && !c.isResize() {
+	if v.Answer == plan.Reject && v.Insufficient != "" && !c.isResize() {
 		v = a.preemptForStatic(c, v)
 	}
 	if v.Answer == plan.Admit {
@@ -379,7 +379,8 @@ func (p *podCount) admit(c candidate) plan.Verdict {
 		p.count++
 		return plan.Verdict{}
 	}
-	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", BlockedByPods: true}
+	v := rejectInsufficient(v1.ResourcePods)
+	v.BlockedByPods = true
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods", p.count, p.max)
 	if p.flags != "" {
 		v.Message += " (limited by " + p.flags + ")"

@@ -49,7 +49,7 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	if v.Answer == plan.Reject { // undo the reservations, because a rejected pod reserves nothing
 		*a.pods, a.requests.requested = oldPods, oldRequested
 	}
-	if v.Answer == plan.Reject && isCritical(c.Desired) && isInsufficientResource(v.Reason) {
+	if v.Answer == plan.Reject && isCritical(c.Desired) && v.Insufficient != "" {
 		if otherVerdict := a.checkExceptCapacity(c); otherVerdict.Answer == plan.Reject {
 			return otherVerdict // do not preempt other pods, because this verdict would not change
 		}
@@ -80,9 +80,6 @@ func (a *admitter) checkExceptCapacity(c candidate) plan.Verdict {
 		func() plan.Verdict { return waitInsteadOfReject(a.claims.check(c)) },
 	)
 }
-
-// isInsufficientResource reports whether reason means that a resource is insufficient.
-func isInsufficientResource(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
 // firstNotAdmitted returns the first verdict of checks that is not Admit, or Admit if there is
 // none.

@@ -80,11 +80,11 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		{"no requirements", nil, limits, nil, plan.Verdict{}},
 		{"node selector matches", here, limits, nil, plan.Verdict{}},
 		{"sysctl", both(sysctl, elsewhere), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "SysctlForbidden", Message: `forbidden sysctl: "kernel.msgmax" not allowlisted`}},
-		{"cpu before node affinity", both(requesting("cpu", "3"), elsewhere), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", NeverFits: true}},
+		{"cpu before node affinity", both(requesting("cpu", "3"), elsewhere), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Insufficient: "cpu", Message: "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", NeverFits: true}},
 		{"memory before storage", func(p *v1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse("2Gi"), v1.ResourceEphemeralStorage: resource.MustParse("2Gi")}
-		}, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfmemory", Message: "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", NeverFits: true}},
-		{"storage", requesting(v1.ResourceEphemeralStorage, "2Gi"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824", NeverFits: true}},
+		}, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfmemory", Insufficient: "memory", Message: "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", NeverFits: true}},
+		{"storage", requesting(v1.ResourceEphemeralStorage, "2Gi"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Insufficient: "ephemeral-storage", Message: "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824", NeverFits: true}},
 		{"node", both(elsewhere, confined), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "NodeAffinity", Message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"}},
 		{"apparmor", confined, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "AppArmor", Message: "Cannot enforce AppArmor: AppArmor is not enabled on the host"}},
 		{"os", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}},
@@ -96,7 +96,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		{"port of a finished pod that is being stopped", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Active: true, WindingDown: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
 		{"port of a finished pod that still runs", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Finished: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
 		{"pods", requesting("cpu", "3"), limits, []candidate{{Key: named("b"), Active: true, Desired: clusterPod("b", 0, nil)}, {Key: named("c"), Active: true, Desired: clusterPod("c", 0, nil)}, {Key: named("d"), Active: true, Desired: clusterPod("d", 0, nil)}},
-			plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3", BlockedByPods: true}},
+			plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", Insufficient: "pods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3", BlockedByPods: true}},
 		{"devices", requesting("example.com/gpu", "2"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", NeverFits: true}},
 		{"plugin not registered yet", requesting("example.com/late", "1"), limits, nil, plan.Verdict{Answer: plan.Wait, Reason: "UnexpectedAdmissionError"}},
 		{"plugin not expected any more", requesting("example.com/lost", "1"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices example.com/lost, which is unexpected"}},

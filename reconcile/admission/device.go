@@ -64,10 +64,11 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// insufficientReason returns the reason for rejecting a pod because a resource is insufficient.
-func insufficientReason(name v1.ResourceName) string {
+// rejectInsufficient returns Reject with the kubelet's reason for a resource that is insufficient, but
+// without a message.
+func rejectInsufficient(name v1.ResourceName) plan.Verdict {
 	if manifest.IsExtendedResource(name) {
-		return noDevicesReason
+		return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason}
 	}
-	return "OutOf" + string(name)
+	return plan.Verdict{Answer: plan.Reject, Reason: "OutOf" + string(name), Insufficient: name}
 }

@@ -129,7 +129,8 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 		if requests[name] <= ownAmounts[name] || usedByOthers[name]+requests[name] <= limit {
 			continue
 		}
-		v := plan.Verdict{Answer: plan.Reject, Reason: insufficientReason(name), NeverFits: requests[name] > limit, BlockedByPods: requests[name] <= limit}
+		v := rejectInsufficient(name)
+		v.NeverFits, v.BlockedByPods = requests[name] > limit, requests[name] <= limit
 		v.Message = fmt.Sprintf("the pod requests %s of %s; the node has %s for pods, of which other pods request %s",
 			formatAmount(name, requests[name]), name, formatAmount(name, limit), formatAmount(name, usedByOthers[name]))
 		if c.traits().FailsIfRejected {

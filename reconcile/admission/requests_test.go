@@ -65,10 +65,10 @@ func TestAmounts(t *testing.T) {
 	disk := asking(t, "d", "1m", "1Mi")
 	disk.Object.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
 	full := admitAll([]candidate{claim(a, half, half), claim(b, disk)}, Limits{Allocatable: Amounts{"ephemeral-storage": 1 << 30}})[b]
-	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "the pod requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which other pods request 0", NeverFits: true}); full != want {
+	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Insufficient: "ephemeral-storage", Message: "the pod requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which other pods request 0", NeverFits: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)
 	}
-	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "the pod requests 800m of cpu; the node has 1 for pods, of which other pods request 500m", BlockedByPods: true}
+	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Insufficient: "cpu", Message: "the pod requests 800m of cpu; the node has 1 for pods, of which other pods request 500m", BlockedByPods: true}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -159,6 +159,9 @@ type Verdict struct {
 	Answer  Answer
 	Reason  string
 	Message string
+	// Insufficient is the resource of which the node has too little for the pod, other than the
+	// resources of device plugins; "" if the answer has another reason.
+	Insufficient v1.ResourceName
 	// NeverFits reports whether the pod would be rejected even if no other pod ran on the node.
 	NeverFits bool
 	// BlockedByPods reports whether the pod is not admitted only because other pods have the

@@ -31,6 +31,8 @@ type Report struct {
 	// Decision is the last decision. DecisionSince is the time at which its rule began to apply.
 	Decision      plan.Decision
 	DecisionSince time.Time
+	// Insufficient is the resource because of which the pod is not admitted; see plan.Verdict.
+	Insufficient v1.ResourceName
 	// Finished is the end of Version, or nil if Version has not finished. IsEndRecorded reports
 	// whether the end is on disk.
 	Finished      *plan.PodEnd
@@ -63,7 +65,7 @@ type PullInProgress struct {
 // the router reads.
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
-		r.Finished == later.Finished && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.DecisionSince.Equal(later.DecisionSince) &&
+		r.Finished == later.Finished && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.Insufficient == later.Insufficient && r.DecisionSince.Equal(later.DecisionSince) &&
 		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 

@@ -177,7 +177,7 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
 	if after.Rule == m.o.NotAdmittedRule && after.NeedsUser && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
-		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason)).Inc()
+		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason, after.InsufficientResource)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
 		m.deleteUIDSeries(before.Pod.UID) // the pod was replaced: each edit of a static pod changes its UID

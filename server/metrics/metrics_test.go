@@ -169,7 +169,7 @@ func exercised() *Metrics {
 	restarted.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{ContainerID: "containerd://0", ExitCode: 1, Reason: "Error"}
 	m.UpdatePod(after, &restarted, time.Unix(4003, 0))
 	rejected := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", NeedsUser: true, Path: "/etc/podd/big.yaml"}
-	rejected.Pod.Status.Reason = "OutOfexample.com/fpga"
+	rejected.Pod.Status.Reason, rejected.InsufficientResource = "OutOfhugepages-2Mi", "hugepages-2Mi"
 	m.UpdatePod(nil, rejected, time.Unix(4002, 0))
 	m.UpdatePod(rejected, rejected, time.Unix(4002, 0))
 	lost := &server.PodView{Pod: named("lost-n1", "")}

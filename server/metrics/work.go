@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,16 +70,20 @@ func (c workCounts) RecordDeviceAllocation(resource string, duration time.Durati
 	c.allocationDuration.WithLabelValues(resource).Observe(duration.Seconds())
 }
 
-// rejectionLabel returns the kubelet's label for the reason of a rejection. Resources of
-// device plugins share one label, because they can have any name.
-func rejectionLabel(reason string) string {
-	switch reason {
-	case "AppArmor", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden",
-		"OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods":
+// rejectionLabel returns the kubelet's label for the reason of a rejection. insufficient is the
+// resource that is insufficient, or "". All resources other than the four with a label share one,
+// because their names contain a page size.
+func rejectionLabel(reason, insufficient string) string {
+	switch v1.ResourceName(insufficient) {
+	case "":
+	case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods:
 		return reason
-	}
-	if strings.HasPrefix(reason, "OutOf") {
+	default:
 		return "OutOfExtendedResources"
+	}
+	switch reason {
+	case "AppArmor", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden":
+		return reason
 	}
 	return "Other"
 }

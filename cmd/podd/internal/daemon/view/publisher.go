@@ -259,6 +259,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	}
 	p.SandboxID, p.Attempts = readySandboxID(r.Observed), differingAttemptNumbers(r.Observed)
 	p.Ready = isReady(p.Pod)
+	p.InsufficientResource = string(r.Insufficient)
 	for _, s := range d.Steps {
 		p.Decisions = append(p.Decisions, server.DecisionView{
 			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, NeedsUser: s.NeedsUser, Crashes: s.Crashes, Until: s.Until,
