@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/bootid"
 )
 
 // identity identifies a directory of manifests, so that podd can distinguish it from another
@@ -34,7 +35,8 @@ type identity struct {
 // identify returns the identity of an open directory. info is its FileInfo.
 func identify(dir *os.File, info fs.FileInfo) identity {
 	fd, stamp := int(dir.Fd()), stampOf(info)
-	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystemID(fd), BootID: bootID()}
+	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystemID(fd)}
+	id.BootID, _ = bootid.Get() // mayMatch does not compare an empty ID
 	var st unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st); err != nil {
 		st = unix.Statx_t{}
@@ -74,13 +76,4 @@ func filesystemID(fd int) string {
 		return ""
 	}
 	return fmt.Sprintf("%08x%08x", uint32(st.Fsid.Val[0]), uint32(st.Fsid.Val[1]))
-}
-
-// bootID returns the ID of the current boot, or "" if it cannot be read.
-func bootID() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(id))
 }

@@ -3,14 +3,12 @@
 package clock
 
 import (
-	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"podd/reconcile/state"
+	"podd/runtime/bootid"
 )
 
 // Read reads the clocks. If the time since the boot cannot be read, only Now is set.
@@ -18,7 +16,8 @@ func Read() state.ClockReading {
 	r := state.ClockReading{Now: time.Now()}
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err == nil {
-		r.BootID, r.SinceBoot = bootID(), time.Duration(up.Nano())
+		r.BootID, _ = bootid.Get()
+		r.SinceBoot = time.Duration(up.Nano())
 	}
 	return r
 }
@@ -31,13 +30,3 @@ func BootTime() time.Time {
 	}
 	return r.Now.Add(-r.SinceBoot)
 }
-
-// bootID returns the random ID that the kernel chose when the host started; "" if it cannot be
-// read.
-var bootID = sync.OnceValue(func() string {
-	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
-})

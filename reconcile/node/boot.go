@@ -5,23 +5,17 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"podd/reconcile/event"
 	"podd/runtime/atomicfile"
+	"podd/runtime/bootid"
 )
-
-// BootID returns the kernel's random ID of the current boot, or "" if it cannot be read.
-func BootID() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id))
-}
 
 // RebootEvents returns an event if the node has been rebooted since podd last used the root
 // directory.
 func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Event {
-	id := BootID()
+	id, _ := bootid.Get()
 	wasRebooted, err := recordBoot(filepath.Join(root, "boot_id"), id)
 	if err != nil {
 		log.Warn("storing the boot ID failed; the next reboot may not be recorded as an event", "err", err)

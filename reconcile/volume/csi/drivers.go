@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"podd/manifest/order"
+	"podd/runtime/bootid"
 )
 
 // Options are the options of Drivers. Root and Log are required.
@@ -77,12 +77,12 @@ type Drivers struct {
 // the data files on disk.
 func New(o Options) (*Drivers, error) {
 	o.CallTimeout, o.RepublishInterval = cmp.Or(o.CallTimeout, 2*time.Minute), cmp.Or(o.RepublishInterval, 90*time.Second)
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := bootid.Get()
 	if err != nil {
-		return nil, fmt.Errorf("reading the boot ID of the host: %w", err)
+		return nil, err
 	}
 	d := &Drivers{
-		o: o, bootID: strings.TrimSpace(string(boot)), wake: make(chan struct{}, 1),
+		o: o, bootID: boot, wake: make(chan struct{}, 1),
 		drivers: map[string]*registration{}, locks: map[VolumeID]*volumeLock{}, inUse: map[VolumeID]bool{}, expanded: map[VolumeID]Expansion{}, failedExpansions: map[VolumeID]Expansion{}, published: map[string]publishedVolume{}, pausedUntil: map[string]time.Time{}, withoutStats: map[string]bool{}, unreadable: map[string]bool{},
 		driversChanged: make(chan struct{}), inUseChanged: make(chan struct{}), expansionsChanged: make(chan struct{}),
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"podd/manifest/disk"
+	"podd/runtime/bootid"
 )
 
 // An iscsiRecord contains the actions of podd on an iSCSI target.
@@ -57,7 +58,7 @@ func (t *target) attachISCSI(ctx context.Context, v Volume) ([]string, error) {
 		}
 	}
 	a := attachment{target: t, record: r.ISCSI, volume: v, disk: v.name().disk}
-	if a.boot, err = bootID(); err != nil {
+	if a.boot, err = bootid.Get(); err != nil {
 		return nil, err
 	}
 	if err := a.createInterface(ctx); err != nil {
@@ -183,7 +184,7 @@ func (a *attachment) login(ctx context.Context, p disk.Portal) error {
 
 // logout logs out of the sessions of podd, and deletes their records in the database of iscsiadm.
 func (t *target) logout(ctx context.Context, r *iscsiRecord) error {
-	boot, err := bootID()
+	boot, err := bootid.Get()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"podd/manifest/disk"
+	"podd/runtime/bootid"
 )
 
 // A session is an iSCSI session of this node, according to sysfs.
@@ -101,7 +102,7 @@ func (s session) device(lun int32) (string, error) {
 // ownedDevices returns the devices of an attached disk that podd must delete. These are the devices
 // of podd's own sessions, and the devices that podd's scan has added. name is the name of the disk.
 func (h Host) ownedDevices(r *iscsiRecord, name string) ([]string, error) {
-	boot, err := bootID()
+	boot, err := bootid.Get()
 	if err != nil {
 		return nil, err
 	}

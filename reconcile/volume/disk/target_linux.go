@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -129,14 +128,4 @@ func (t *target) save(r record) error {
 		return err
 	}
 	return atomicfile.WriteIn(t.root, recordName, recordName+".new", append(text, '\n'))
-}
-
-// bootID returns the ID of the current boot of the host. Sessions and devices do not outlive a
-// reboot.
-func bootID() (string, error) {
-	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("reading the boot ID of the host: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
 }

@@ -28,6 +28,7 @@ import (
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/reconcile/volume/claim"
+	"podd/runtime/bootid"
 	"podd/runtime/cri"
 	"podd/server"
 	"podd/server/events"
@@ -70,7 +71,8 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
 		OnWritten: enforcer.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
-	shutdownState := shutdown.Load(cfg.RunDir, node.BootID(), b.log)
+	bootID, _ := bootid.Get() // "" if unknown
+	shutdownState := shutdown.Load(cfg.RunDir, bootID, b.log)
 	p := &publisher{events: t.events, view: viewPublisher, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
 	records := wiring.OpenPullRecords(cfg)
 	status := &statusNotifier{state: viewPublisher.Latest, beats: t.heartbeat, log: b.log}

@@ -11,6 +11,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/node"
+	"podd/runtime/bootid"
 	"podd/server/kube"
 )
 
@@ -18,10 +19,11 @@ import (
 // kubelet is manifest.KubernetesVersion, because kubeadm and other programs compare versions.
 // Otherwise it is the version of podd's Kubernetes API.
 func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
+	boot, _ := bootid.Get() // the Node has no boot ID if it cannot be read
 	info := v1.NodeSystemInfo{
 		MachineID:  cmp.Or(ReadFirstLine("/etc/machine-id"), ReadFirstLine("/var/lib/dbus/machine-id")),
 		SystemUUID: cmp.Or(ReadFirstLine("/sys/class/dmi/id/product_uuid"), ReadFirstLine("/proc/device-tree/vm,uuid"), ReadFirstLine("/etc/machine-id")),
-		BootID:     node.BootID(), OSImage: readOSImage("/etc/os-release"),
+		BootID:     boot, OSImage: readOSImage("/etc/os-release"),
 		KubeletVersion: manifest.KubernetesVersion + kube.VersionSuffix, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
 	}
 	if asKubelet {
