@@ -15,6 +15,7 @@ import (
 
 	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/paths"
 	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
@@ -38,7 +39,7 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	r := newExplainer(ctx, p, v)
-	d := &description{now: time.Now(), events: list.Items, explainState: func(k server.Key) string {
+	d := &description{now: time.Now(), workingDir: paths.WorkingDir(), events: list.Items, explainState: func(k server.Key) string {
 		pod := v.Pod(k)
 		if pod == nil {
 			return ""
@@ -111,6 +112,7 @@ func (c *DescribeCmd) describeNodes(ctx context.Context, p *client.Client, v *se
 type description struct {
 	text         strings.Builder
 	now          time.Time
+	workingDir   string // directory that paths at the beginning of messages are shown relative to
 	events       []v1.Event
 	explainState func(server.Key) string // explains the state of a pod; "" if the state needs no explanation
 	notice       string                  // printed to stderr if there are no objects
@@ -200,6 +202,6 @@ func (d *description) writeEvents(isInvolved func(*v1.ObjectReference) bool) {
 		if e.Count > 1 {
 			age = fmt.Sprintf("%s (x%d over %s)", age, e.Count, printer.FormatAge(e.FirstTimestamp.Time, d.now))
 		}
-		d.writeLine(1, "%s\t%s\t%s\t%s\t%s", e.Type, e.Reason, age, e.Source.Component, strings.TrimSpace(e.Message))
+		d.writeLine(1, "%s\t%s\t%s\t%s\t%s", e.Type, e.Reason, age, e.Source.Component, strings.TrimSpace(paths.ShortenStart(e.Message, d.workingDir)))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/paths"
 	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
@@ -42,7 +43,7 @@ func (c *EventsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	out := eventPrinter{EventsCmd: c, now: time.Now, useColor: printer.SupportsColor(s.Out)}
+	out := eventPrinter{EventsCmd: c, now: time.Now, workingDir: paths.WorkingDir(), useColor: printer.SupportsColor(s.Out)}
 	if err := out.print(list, s); err != nil || !c.Watch {
 		return err
 	}
@@ -85,6 +86,7 @@ func shortEventName(e *v1.Event) string {
 type eventPrinter struct {
 	*EventsCmd
 	now              func() time.Time
+	workingDir       string // directory that paths at the beginning of messages are shown relative to
 	useColor         bool
 	table            printer.Table
 	hasPrintedHeader bool

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/paths"
 	"podd/cmd/podd/internal/printer"
 )
 
@@ -51,14 +52,15 @@ func (t *eventPrinter) header() []string {
 func (t *eventPrinter) cells(e *v1.Event) []string {
 	now := t.now()
 	first, last := printer.FormatAge(e.FirstTimestamp.Time, now), printer.FormatAge(e.LastTimestamp.Time, now)
+	message := paths.ShortenStart(e.Message, t.workingDir)
 	row := []string{last, e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind) + "/" + shortEventName(e)}
 	if t.AllNamespaces {
 		row = append([]string{e.Namespace}, row...)
 	}
 	if t.Output == "wide" {
-		row = append(row, printer.OrNone(e.InvolvedObject.FieldPath), e.Source.Component+", "+e.Source.Host, e.Message, first, strconv.Itoa(int(e.Count)), e.Name)
+		row = append(row, printer.OrNone(e.InvolvedObject.FieldPath), e.Source.Component+", "+e.Source.Host, message, first, strconv.Itoa(int(e.Count)), e.Name)
 	} else {
-		row = append(row, e.Message)
+		row = append(row, message)
 		if e.Count > 1 {
 			at := len(row) - 5
 			row[at] = last + " (x" + strconv.Itoa(int(e.Count)) + " over " + first + ")"

@@ -13,6 +13,7 @@ import (
 
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
 	"podd/server/events"
 )
 
@@ -68,6 +69,28 @@ func TestEvents_Goldens(t *testing.T) {
 	} {
 		out, stderr := listEvents(t, &c.cmd, c.color)
 		compareGolden(t, name, out+"-- stderr --\n"+stderr)
+	}
+}
+
+// TestEvents_Path checks that podd events, why and describe show the path at the beginning of a message
+// relative to the working directory, as all other paths.
+func TestEvents_Path(t *testing.T) {
+	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 4, "web", "app"))
+	web.Pod.UID = "u"
+	e := v1.Event{
+		Type: v1.EventTypeWarning, Reason: "FailedValidation", Message: "/etc/podd/web.yaml:3:5: image: required", Count: 1,
+		InvolvedObject: v1.ObjectReference{Kind: "Pod", Namespace: web.Pod.Namespace, Name: web.Pod.Name, UID: "u"}, LastTimestamp: *poddtest.MetaTimeBeforeAt(time.Second),
+	}
+	table := eventPrinter{EventsCmd: &EventsCmd{}, now: func() time.Time { return poddtest.At }, workingDir: "/etc/podd"}
+	why := explainer{view: poddtest.NewView(web), workingDir: "/etc/podd", now: poddtest.At, events: []v1.Event{e}, lastLogLine: func(server.Key, string) string { return "" }}
+	d := &description{now: poddtest.At, workingDir: "/etc/podd", events: []v1.Event{e}, explainState: func(server.Key) string { return "" }}
+	d.writePod(web.Pod)
+	for verb, text := range map[string]string{
+		"events": strings.Join(table.cells(&e), " "), "why": why.explain(subject{key: web.Key()}), "describe": d.String(),
+	} {
+		if !strings.Contains(text, " web.yaml:3:5: image: required") {
+			t.Errorf("podd %s: got %q, want the path relative to the working directory", verb, text)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/paths"
 	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
@@ -44,5 +45,5 @@ func (w *explainer) eventText(e v1.Event) string {
 	if e.Count > 1 {
 		when += fmt.Sprintf(", %d times in %s", e.Count, printer.FormatAge(e.FirstTimestamp.Time, w.now))
 	}
-	return fmt.Sprintf("%s: %s: %s", when, e.Reason, truncate(e.Message))
+	return fmt.Sprintf("%s: %s: %s", when, e.Reason, truncate(paths.ShortenStart(e.Message, w.workingDir)))
 }

@@ -35,6 +35,16 @@ func Shorten(path, dir string) string {
 	return path
 }
 
+// ShortenStart returns text with the path at its beginning relative to dir, if the text begins with
+// the path of a file below dir. The event FailedValidation has such a text, because the daemon does
+// not know the working directory of the user.
+func ShortenStart(text, dir string) string {
+	if dir == "" {
+		return text
+	}
+	return strings.TrimPrefix(text, strings.TrimSuffix(dir, "/")+"/")
+}
+
 // IsURL reports whether a path is a URL.
 func IsURL(path string) bool { return strings.Contains(path, "://") }
 
