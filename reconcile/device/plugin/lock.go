@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -26,7 +27,7 @@ func LockDir(ctx context.Context, dir string, onWait func()) (release func(), er
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("creating the directory of device plugins: %w", err)
 	}
-	f, err := openLockFile(filepath.Clean(dir) + ".lock")
+	f, err := openLockFile(lockFile(dir))
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock file of the directory of device plugins: %w", err)
 	}
@@ -36,6 +37,18 @@ func LockDir(ctx context.Context, dir string, onWait func()) (release func(), er
 	}
 	return func() { f.Close() }, nil
 }
+
+// WasServed reports whether podd or a kubelet has served the registration in dir before. podd leaves its
+// lock file, and a kubelet leaves files in dir.
+func WasServed(dir string) bool {
+	if _, err := os.Lstat(lockFile(dir)); !errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	entries, err := os.ReadDir(dir)
+	return len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+func lockFile(dir string) string { return filepath.Clean(dir) + ".lock" }
 
 // openLockFile opens the regular file at path and creates it if necessary. It does not follow a
 // symbolic link at path.

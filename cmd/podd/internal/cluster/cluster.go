@@ -54,6 +54,9 @@ type Options struct {
 	HasExternalCloud             bool
 	ProvidedIP                   string
 	EnableControllerAttachDetach bool // the attach-detach controller attaches the volumes of this node
+	// IsNewHost reports whether no agent has run on this host before. If the Node exists, it describes
+	// an earlier host with the same name, and its extended resources are set to 0.
+	IsNewHost bool
 
 	// UpdateFrequency is the interval at which podd compares the status of the Node in the API
 	// server with the status of this node. ReportFrequency is the interval after which podd sends
@@ -127,6 +130,7 @@ type Cluster struct {
 	// connection. It is nil if reviews are disabled.
 	reviews         *Reviews
 	serviceAccounts ServiceAccounts          // service accounts for credential providers
+	hasSyncedNode   bool                     // a connection has synced the Node; only runConnection uses it
 	servingIdentity *identity                // nil if podd does not request the serving certificate
 	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
 }
@@ -219,7 +223,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.NodeName) }
 	w := newPodWriter(&c.o, &c.sharedState, api, state) // before the first list of this connection, because the writer waits for this list
 	c.volumesInUse.setReported(nil)
-	syncer := &nodeSyncer{o: &c.o, state: state, c: api, problems: problems, volumesInUse: &c.volumesInUse}
+	syncer := &nodeSyncer{o: &c.o, state: state, c: api, problems: problems, volumesInUse: &c.volumesInUse, resetsExtended: c.o.IsNewHost && !c.hasSyncedNode}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
 	group.Go(func() error { syncer.run(ctx, &c.nodes); return nil })
@@ -258,4 +262,5 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 		return nil
 	})
 	_ = group.Wait() // returns after a change of the kubeconfig or when ctx is done
+	c.hasSyncedNode = c.hasSyncedNode || syncer.isSynced
 }

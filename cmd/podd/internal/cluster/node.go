@@ -10,7 +10,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/manifest"
 )
 
 const (
@@ -70,6 +73,15 @@ func (o *Options) adoptedNode(stored, local *v1.Node) *v1.Node {
 		delete(n.Annotations, annotationAttachDetach)
 	}
 	return n
+}
+
+// zeroExtendedResources sets the extended resources in a list to 0.
+func zeroExtendedResources(list v1.ResourceList) {
+	for name := range list {
+		if manifest.IsExtendedResource(name) {
+			list[name] = resource.Quantity{Format: resource.DecimalSI}
+		}
+	}
 }
 
 // updatedNode returns a copy of stored with the status of local. It keeps the fields that other

@@ -26,6 +26,11 @@ type nodeSyncer struct {
 	// uid is the UID of the Node, for owner references. It is nil if the Node does not exist.
 	uid atomic.Pointer[types.UID]
 
+	// resetsExtended reports whether the first status sets the extended resources of an existing Node
+	// to 0, as the kubelet does on a host without files of device plugins (reconcileExtendedResource in
+	// pkg/kubelet/kubelet_node_status.go).
+	resetsExtended bool
+
 	lastListCount  int           // snapshot.listCount of the last snapshot; 0 before the first snapshot
 	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
 	currentNode    *v1.Node      // the Node in the last snapshot or response; nil if there is none
@@ -139,6 +144,10 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	next := s.currentNode
 	if !s.isSynced {
 		next = s.o.adoptedNode(next, local)
+		if s.resetsExtended {
+			zeroExtendedResources(next.Status.Capacity)
+			zeroExtendedResources(next.Status.Allocatable)
+		}
 	}
 	next = s.o.updatedNode(next, local, now)
 	next.Status.VolumesInUse = volumes

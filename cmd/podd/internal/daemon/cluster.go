@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +18,9 @@ import (
 	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/endpoint"
+	"podd/cmd/podd/internal/rootdir"
 	"podd/manifest"
+	"podd/reconcile/device/plugin"
 	"podd/reconcile/event"
 	"podd/reconcile/pull/provider"
 	"podd/reconcile/volume/csi"
@@ -36,7 +40,7 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 		RequestServingCert: hasPort && c.RequestServingCert, Reviews: newReviewOptions(b.cfg.API, hasPort),
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
 		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, Unschedulable: c.Unschedulable, ProviderID: c.ProviderID,
-		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach,
+		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach, IsNewHost: isNewHost(b.cfg.RootDir),
 		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
 		Events: t.events, CSI: drivers, Log: b.log,
 		OnRenewal: func(serving bool, previousNotBefore time.Time, err error) {
@@ -69,6 +73,13 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 		},
 		OnProblem: func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	})
+}
+
+// isNewHost reports whether neither podd nor a kubelet has served device plugins with this root
+// directory. It must be called before podd serves them.
+func isNewHost(root string) bool {
+	_, err := os.Lstat(rootdir.DevicesPath(root))
+	return errors.Is(err, fs.ErrNotExist) && !plugin.WasServed(rootdir.DevicePluginsPath(root))
 }
 
 // newReviewOptions returns the options of reviews, or nil if the kubelet API needs none.
