@@ -86,6 +86,9 @@ func (c *checker) checkReservedEnforcement(at string, e reservedEnforcement, ear
 	if len(resources) == 0 {
 		c.errorf(at, "%s needs %s, the resources to which the cgroup is limited", e.value, e.resourcesField)
 	}
+	if c.kubelet.RunOnce {
+		c.warnf(at, "%s: ignored with --runonce, because the limits would remain after podd has exited", e.value)
+	}
 }
 
 // checkReservedCgroups checks systemReservedCgroup and kubeReservedCgroup. It warns if such a field
