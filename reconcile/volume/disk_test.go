@@ -36,6 +36,38 @@ func newDiskPod(t *testing.T, d Dir) (p *podDir, source string) {
 	return p, source
 }
 
+// TestMeasure_Disk checks that the usage of a disk is that of its filesystem, and that a disk that is not
+// mounted is omitted.
+func TestMeasure_Disk(t *testing.T) {
+	d := newDir(t)
+	p, source := newDiskPod(t, d)
+	pod := p.pod.Object
+	pod.UID = p.pod.UID
+	pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: "claimed", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "db"}}})
+	links := filepath.Join(d.Root, uid, volumesDir, disk.LinksDir)
+	must(t, os.MkdirAll(links, 0o700))
+	for _, name := range []string{"data", "claimed"} {
+		must(t, os.Symlink(diskName, filepath.Join(links, name)))
+	}
+	must(t, os.WriteFile(filepath.Join(source, "f"), make([]byte, 256<<10), 0o600))
+	if got, err := d.Measure(t.Context(), pod); err != nil || len(got) != 0 {
+		t.Errorf("before the mount: got %+v, error %v, want no volumes", got, err)
+	}
+	must(t, p.bindDisk(source, iscsiPlugin, "data", true))
+	must(t, p.bindDisk(source, fcPlugin, "claimed", true))
+	got, err := d.Measure(t.Context(), pod)
+	must(t, err)
+	if len(got) != 2 || got[0].Name != "data" || got[0].Claim != "" || got[1].Name != "claimed" || got[1].Claim != "db" {
+		t.Fatalf("got %+v, want the volumes data and claimed", got)
+	}
+	for _, m := range got {
+		if m.Used.Bytes != 256<<10 || m.Used.Inodes != 2 || m.Capacity != 1<<20 || m.Available != 768<<10 || m.Inodes-m.InodesFree != 2 || m.Source != "statfs" || m.CountsAsEphemeral {
+			t.Errorf("volume %s: got %+v, want 256 KiB of 1 MiB and 2 inodes used", m.Name, m)
+		}
+	}
+	must(t, d.Remove(t.Context(), uid))
+}
+
 // TestBindDisk checks the mount of an attached disk in the directory of a pod, and its removal. The
 // filesystem of the disk stays mounted, because another pod uses the disk.
 func TestBindDisk(t *testing.T) {

@@ -29,6 +29,7 @@ type diskMeter struct {
 	runtime *cri.Client
 	state   server.Viewer
 	csi     *csi.Drivers // nil without CSI
+	disks   volume.CallLimiter
 	// onVolumeMeasured is Options.OnVolumeMeasured.
 	onVolumeMeasured func(source string, took time.Duration)
 }
@@ -119,7 +120,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 			d.Layers[c.ID] = filesystemStats(u.WritableLayer, u.WritableLayerAt)
 		}
 	}
-	pods := volume.Dir{Root: rootdir.PodsPath(m.rootDir), ClaimsDir: rootdir.ClaimsPath(m.rootDir), CSI: m.csi}
+	pods := volume.Dir{Root: rootdir.PodsPath(m.rootDir), ClaimsDir: rootdir.ClaimsPath(m.rootDir), CSI: m.csi, CallLimiter: &m.disks}
 	volumes, _ := pods.Measure(ctx, spec)
 	for _, v := range volumes {
 		m.onVolumeMeasured(v.Source, v.Took)
