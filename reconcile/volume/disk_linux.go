@@ -101,9 +101,11 @@ func (s diskSource) parse() (disk.Volume, error) {
 	if s.iscsi != nil {
 		d, invalid := parameters.NewISCSI(s.iscsi, field.NewPath("iscsi"))
 		v.ISCSI, v.FSType, errs = &d, s.iscsi.FSType, invalid
+		v.UniqueName = parameters.UniqueISCSIName(s.iscsi)
 	} else {
 		d, invalid := parameters.NewFC(s.fc, field.NewPath("fc"))
 		v.FC, v.FSType, errs = &d, s.fc.FSType, invalid
+		v.UniqueName = parameters.UniqueFCName(s.fc)
 	}
 	return v, append(errs, parameters.ValidateMountOptions(s.mountOptions, field.NewPath("mountOptions"))...).ToAggregate()
 }
@@ -129,6 +131,10 @@ func (p *podDir) checkDisk(v *v1.Volume, s diskSource) (path string, err error) 
 		return err
 	})
 }
+
+// DisksInUse returns the names that iSCSI and Fibre Channel volumes on this node have in the status of a
+// Node; see disk.Manager.VolumesInUse.
+func (d Dir) DisksInUse() ([]v1.UniqueVolumeName, error) { return d.disks().VolumesInUse() }
 
 // disks returns the manager of the disks that are attached for the pods in Root.
 func (d Dir) disks() disk.Manager {

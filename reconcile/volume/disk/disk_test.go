@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest/disk"
@@ -178,8 +179,17 @@ func blockVolume() Volume {
 
 func TestAttach(t *testing.T) {
 	h := newFakeHost(t)
+	checkInUse := func(want ...v1.UniqueVolumeName) {
+		t.Helper()
+		if got, err := h.manager().VolumesInUse(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("volumes in use: got %v, error %v, want %v", got, err, want)
+		}
+	}
+	checkInUse()
 	for _, pod := range []types.UID{"a", "b", "a"} {
-		if path, err := h.attach(pod, blockVolume()); err != nil || path != h.path("dev/sda") {
+		v := blockVolume()
+		v.UniqueName = v1.UniqueVolumeName("volume of " + pod)
+		if path, err := h.attach(pod, v); err != nil || path != h.path("dev/sda") {
 			t.Fatalf("got %q, %v, want the device", path, err)
 		}
 	}
@@ -189,6 +199,7 @@ func TestAttach(t *testing.T) {
 	if err := h.manager().Release(t.Context(), "a"); err != nil || h.count("--logout") != 0 {
 		t.Errorf("got %v and %d logouts while another pod uses the disk, want none", err, h.count("--logout"))
 	}
+	checkInUse("volume of a", "volume of b") // a name remains until the disk is detached
 	if err := h.manager().Release(t.Context(), "b"); err != nil || h.count("--logout") != 1 {
 		t.Errorf("got %v and %d logouts, want 1", err, h.count("--logout"))
 	}
@@ -196,6 +207,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("got %q, %v, want a deleted device", text, err)
 	}
 	h.checkClean()
+	checkInUse()
 	if err := h.manager().Release(t.Context(), "b"); err != nil {
 		t.Errorf("Release again: %v", err)
 	}

@@ -14,6 +14,8 @@
 //
 //	<root>/disks/<target>/target.json   what podd must undo: logins, scanned LUNs, an interface
 //	<root>/disks/<target>/<disk>/mount  the mount point of the filesystem
+//	<root>/disks/<target>/<disk>/volumes
+//	                                    the names of the disk's volumes in volumesInUse of the Node
 //	<root>/pods/<uid>/volumes/podd~disk/<volume>
 //	                                    a link with <target>/<disk>: the pod uses the disk
 //

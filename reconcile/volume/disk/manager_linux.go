@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest/disk"
@@ -23,7 +24,12 @@ import (
 // on a disk, a link with the name of the disk. The pod uses the disk while the link exists.
 const LinksDir = "podd~disk"
 
-const mountDir = "mount"
+// A directory of an attached disk contains mountDir, and namesFile with the names that the disk's
+// volumes have in the status of a Node, one a line.
+const (
+	mountDir  = "mount"
+	namesFile = "volumes"
+)
 
 // A Manager attaches and detaches disks. All fields are required.
 type Manager struct {
@@ -37,6 +43,8 @@ type Manager struct {
 type Volume struct {
 	ISCSI *disk.ISCSI
 	FC    *disk.FC
+	// UniqueName is the name that the volume has in the status of a Node; "" if there is none.
+	UniqueName v1.UniqueVolumeName
 	// Block reports whether the volume is the block device, and not a filesystem.
 	Block bool
 	// FSType is the type of the filesystem; "" means disk.DefaultFilesystem.
@@ -103,14 +111,14 @@ func (m Manager) Attach(ctx context.Context, v Volume, links *safepath.Dir, volu
 		return "", err
 	}
 	defer t.unlock()
+	if err := t.recordVolumeName(n.disk, v.UniqueName); err != nil {
+		return "", err
+	}
 	mountPoint := filepath.Join(t.dir, n.disk, mountDir)
 	if !v.Block {
 		if isMounted, err := t.findUsableMount(ctx, n, mountPoint, v); isMounted || err != nil {
 			return mountPoint, err
 		}
-	}
-	if err := os.MkdirAll(filepath.Join(t.dir, n.disk), dirMode); err != nil {
-		return "", err
 	}
 	devices, err := t.attach(ctx, v)
 	if err != nil {
@@ -233,7 +241,8 @@ func (t *target) detach(ctx context.Context, disk string) error {
 	if err := t.m.Host.removeDevices(ctx, devices); err != nil {
 		return err
 	}
-	if err := removeAll(mountPoint, filepath.Join(t.dir, disk)); err != nil {
+	dir := filepath.Join(t.dir, disk)
+	if err := removeAll(mountPoint, filepath.Join(dir, namesFile+".new"), filepath.Join(dir, namesFile), dir); err != nil {
 		return err
 	}
 	disks, err := t.disks()

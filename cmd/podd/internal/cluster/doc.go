@@ -50,11 +50,12 @@
 // a kubelet, memory.available refers to the memory of the host, and allocatableMemory.available to
 // the memory limit of all pods together.
 //
-// volumesInUse of the Node's status (in_use.go) names CSI volumes that a controller attaches. It
-// names such a volume as long as a bound pod uses the volume or the volume is on this node. podd
-// does not call the driver of a volume before the API server has confirmed a status that names the
-// volume. After a start, podd keeps the names in the status until all pods and volumes were listed.
-// podd considers a volume attached (objects_attach.go) when volumesAttached names it and its
+// volumesInUse of the Node's status (in_use.go) names CSI volumes that a controller attaches, and all
+// iSCSI and Fibre Channel volumes. It names such a volume as long as a bound pod uses the volume or
+// the volume is on this node. podd does not call the driver of a CSI volume before the API server has
+// confirmed a status that names the volume. It does not wait before it attaches other disks. After a
+// start, podd keeps the names in the status until all pods and volumes were listed.
+// podd considers a CSI volume attached (objects_attach.go) when volumesAttached names it and its
 // VolumeAttachment confirms the attachment. podd reads the VolumeAttachment with a GET, because a
 // node may not watch it. podd also reads the Node again, because the watch may not have reported
 // the newest version yet. podd considers the volume attached until volumesAttached no longer names

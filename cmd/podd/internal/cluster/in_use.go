@@ -13,7 +13,7 @@ import (
 
 // volumesInUse tracks the volumes that the attach-detach controller must not detach: the volumes
 // of bound pods and the volumes that are still on this node. podd names them in volumesInUse of
-// the Node's status. A driver must not be called for a volume before the API server has confirmed
+// the Node's status. A CSI driver must not be called for a volume before the API server has confirmed
 // the status that names the volume, because the controller could detach the volume during the call.
 // volumesInUse is safe for concurrent use.
 type volumesInUse struct {
@@ -56,17 +56,20 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 
 // names returns the volumes that the Node's status must name, and a channel that is closed when the
 // desired volumes change. statusVolumes contains the volumes that the status of the Node names now.
-// onNode contains the volumes that are on this node.
+// onNode contains the CSI volumes that are on this node, and disks the iSCSI and Fibre Channel volumes.
 //
-// names omits a volume on this node if the volume's driver needs no attachment, and omits all
+// names omits a CSI volume on this node if the volume's driver needs no attachment, and omits all CSI
 // volumes on this node until the CSIDrivers were listed. Until desired.isComplete is set, the
 // result includes all statusVolumes.
-func (u *volumesInUse) names(statusVolumes []v1.UniqueVolumeName, onNode []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
+func (u *volumesInUse) names(statusVolumes []v1.UniqueVolumeName, onNode []csi.VolumeID, disks []v1.UniqueVolumeName) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)
 	if all == nil {
 		all = map[v1.UniqueVolumeName]bool{}
+	}
+	for _, name := range disks {
+		all[name] = true
 	}
 	if u.desired.driversWithoutAttachment != nil {
 		for _, use := range onNode {

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
@@ -10,6 +12,49 @@ import (
 	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 )
+
+// TestDisksInUse checks that volumesInUse names iSCSI and Fibre Channel volumes as long as a bound pod
+// uses them or they are on this node, and keeps their names if podd cannot read them.
+func TestDisksInUse(t *testing.T) {
+	const iscsi, fc = v1.UniqueVolumeName("kubernetes.io/iscsi/192.0.2.1:iqn.2001-04.com.example:disk:1"), v1.UniqueVolumeName("kubernetes.io/fc/[w1]")
+	var onNode []v1.UniqueVolumeName // guarded by mu of the fakeAPI
+	var failure error
+	prepare := func(l *testNode, o *Options) {
+		o.EnableControllerAttachDetach = true
+		o.DisksInUse = func() (all []v1.UniqueVolumeName, err error) {
+			l.fakeAPI.mu.Lock()
+			defer l.fakeAPI.mu.Unlock()
+			return onNode, failure
+		}
+	}
+	runNode(t, prepare, func(l *testNode) {
+		check := func(when string, want ...v1.UniqueVolumeName) {
+			t.Helper()
+			l.advance(15 * time.Second)
+			if got := l.storedNode().Status.VolumesInUse; !slices.Equal(got, want) {
+				t.Errorf("%s: got volumesInUse %v, want %v", when, got, want)
+			}
+		}
+		pod := newPodWithVolumes("a", claimVolume("data"), v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{TargetPortal: "192.0.2.1", IQN: "iqn.2001-04.com.example:disk", Lun: 1}})
+		pod.Spec.NodeName = "n1"
+		l.change(func() {
+			claim, volume := &v1.PersistentVolumeClaim{ObjectMeta: metaOf("data")}, &v1.PersistentVolume{}
+			claim.UID, claim.Status.Phase, claim.Spec.VolumeName = "c1", v1.ClaimBound, "pv1"
+			volume.Name, volume.Spec.ClaimRef = "pv1", &v1.ObjectReference{Namespace: "default", Name: "data", UID: "c1"}
+			volume.Spec.FC = &v1.FCVolumeSource{WWIDs: []string{"w1"}}
+			l.putObject("persistentvolumes", volume, "ADDED")
+			l.putObject("persistentvolumeclaims", claim, "ADDED")
+			l.putPod(pod, "ADDED")
+		})
+		check("bound pod", fc, iscsi)
+		l.change(func() { onNode = []v1.UniqueVolumeName{iscsi}; l.putPod(pod, "DELETED") })
+		check("pod deleted, one volume on this node", iscsi)
+		l.change(func() { onNode, failure = nil, errors.New("broken disk") })
+		check("volumes on this node unknown", iscsi)
+		l.change(func() { failure = nil })
+		check("no volume on this node")
+	})
+}
 
 // TestVolumesInUse checks three properties for random sequences of changes and lost requests. The new
 // status names every volume that is desired or on this node. It names no other volume if the list of
@@ -50,7 +95,7 @@ func TestVolumesInUse(t *testing.T) {
 				for _, h := range onNode {
 					uses = append(uses, csi.VolumeID{Driver: "d", Handle: h})
 				}
-				names, _ := u.names(status, uses)
+				names, _ := u.names(status, uses, nil)
 				// Before the first call of setDesired, driversWithoutAttachment is nil.
 				for _, h := range slices.Concat(desired, onNode) {
 					if u.desired.driversWithoutAttachment != nil && !slices.Contains(names, nameOf(h)) {

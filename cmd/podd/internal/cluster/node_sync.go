@@ -87,8 +87,8 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 }
 
 // volumes returns the volumes that the Node's status must name, and two channels. desiredChanged
-// is closed when the volumes of bound pods change, and onNodeChanged when the volumes on this node
-// change.
+// is closed when the volumes of bound pods change, and onNodeChanged when the CSI volumes on this node
+// change. If a disk is detached, the View of its pod changes.
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, onNodeChanged <-chan struct{}) {
 	var onNode []csi.VolumeID
 	if s.o.CSI != nil {
@@ -98,8 +98,24 @@ func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, onN
 	if s.currentNode != nil {
 		stored = s.currentNode.Status.VolumesInUse
 	}
-	names, desiredChanged = s.volumesInUse.names(stored, onNode)
+	names, desiredChanged = s.volumesInUse.names(stored, onNode, s.disksInUse(stored))
 	return names, desiredChanged, onNodeChanged
+}
+
+// disksInUse returns the iSCSI and Fibre Channel volumes on this node. If they cannot be read, it returns
+// those in stored, the volumesInUse of the current status, because the controller must not detach a
+// volume that is still mounted.
+func (s *nodeSyncer) disksInUse(stored []v1.UniqueVolumeName) []v1.UniqueVolumeName {
+	if s.o.DisksInUse == nil {
+		return nil
+	}
+	disks, err := s.o.DisksInUse()
+	if err == nil {
+		return disks
+	}
+	return slices.DeleteFunc(slices.Clone(stored), func(name v1.UniqueVolumeName) bool {
+		return !strings.HasPrefix(string(name), "kubernetes.io/iscsi/") && !strings.HasPrefix(string(name), "kubernetes.io/fc/")
+	})
 }
 
 // isPermanent reports whether a retry after err cannot succeed.

@@ -139,6 +139,9 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 			podRefs = refs.ListClusterPod(pod)
 		}
 		uses[pod] = podRefs
+		for _, name := range refs.DiskVolumeNames(&r.published, pod) {
+			volumes.names[name] = true
+		}
 		for _, u := range append(slices.Clip(podRefs), refs.ListDriverRefs(&r.published, pod)...) {
 			desired[u.Object] = objectUse{pod, u}
 			if _, hasResult := r.results[u.Object]; !hasResult && u.Object.Kind == "PersistentVolumeClaim" {

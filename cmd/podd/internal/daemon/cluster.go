@@ -42,7 +42,7 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, Unschedulable: c.Unschedulable, ProviderID: c.ProviderID,
 		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach, IsNewHost: isNewHost(b.cfg.RootDir),
 		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
-		Events: t.events, CSI: drivers, Log: b.log,
+		Events: t.events, CSI: drivers, DisksInUse: rootdir.PodDirs(b.cfg.RootDir).DisksInUse, Log: b.log,
 		OnRenewal: func(serving bool, previousNotBefore time.Time, err error) {
 			t.metrics.RecordCertificateRequest(serving, previousNotBefore, time.Now(), err)
 		},
