@@ -268,20 +268,22 @@ func TestInitContainer_NotListed(t *testing.T) {
 		return &v1.ContainerStateTerminated{ExitCode: code, Reason: "Recorded"}
 	}
 	tests := []struct {
-		name      string
-		init      v1.Container
-		facts     ContainerFacts
-		previous  v1.ContainerState
-		lists     []runtime.Container
-		want      string // reason, or "waiting " and the reason
-		message   string
-		wantPhase v1.PodPhase
-		last      int32 // exit code of the last termination state; -1 if there is none
+		name         string
+		init         v1.Container
+		facts        ContainerFacts
+		previous     v1.ContainerState
+		previousLast *v1.ContainerStateTerminated
+		lists        []runtime.Container
+		want         string // reason, or "waiting " and the reason
+		message      string
+		wantPhase    v1.PodPhase
+		last         int32 // exit code of the last termination state; -1 if there is none
 	}{
 		{name: "exit not observed", want: "Completed", message: unseen, wantPhase: v1.PodRunning, last: -1},
 		{name: "successful exit recorded", facts: ContainerFacts{LastExit: exit(0)}, want: "Recorded", wantPhase: v1.PodRunning, last: -1},
 		{name: "only an earlier exit recorded", facts: ContainerFacts{LastExit: exit(1)}, want: "Completed", message: unseen, wantPhase: v1.PodRunning, last: 1},
 		{name: "running in the previous status", previous: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, want: "Completed", message: unseen, wantPhase: v1.PodRunning, last: -1},
+		{name: "not observed before a restart of all containers", previousLast: &v1.ContainerStateTerminated{Reason: "Completed", Message: unseen}, want: "Completed", message: unseen, wantPhase: v1.PodRunning, last: -1},
 		{name: "sidecar", init: v1.Container{RestartPolicy: &always}, want: "waiting PodInitializing", wantPhase: v1.PodPending, last: -1},
 		{name: "all containers are restarted", facts: ContainerFacts{RestartsWithAll: true}, want: "waiting PodInitializing", wantPhase: v1.PodPending, last: -1},
 		{name: "no regular container", lists: []runtime.Container{}, want: "waiting PodInitializing", wantPhase: v1.PodPending, last: -1},
@@ -292,7 +294,7 @@ func TestInitContainer_NotListed(t *testing.T) {
 			tt.init.Name = "init"
 			f.Pod.Object.Spec.InitContainers = []v1.Container{tt.init}
 			f.Containers["init"] = tt.facts
-			f.Previous = &v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: "init", State: tt.previous}}}
+			f.Previous = &v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: "init", State: tt.previous, LastTerminationState: v1.ContainerState{Terminated: tt.previousLast}}}}
 			if tt.lists != nil {
 				f.Observed[0].Containers = tt.lists
 			}

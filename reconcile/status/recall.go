@@ -15,8 +15,12 @@ func (c *observedContainer) setFromHistory(s *v1.ContainerStatus) {
 			Reason:  completedReason,
 			Message: "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",
 		}}
-		if s.LastTerminationState.Terminated = c.lastExit(); s.LastTerminationState.Terminated == nil {
-			s.LastTerminationState = *c.previous.LastTerminationState.DeepCopy()
+		last := c.lastExit()
+		if last == nil {
+			last = c.previous.LastTerminationState.Terminated.DeepCopy()
+		}
+		if last != nil && *last != *s.State.Terminated {
+			s.LastTerminationState.Terminated = last
 		}
 		return
 	}
