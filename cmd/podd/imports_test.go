@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// forbiddenImports contains the boundaries between packages. importer and the packages below it must
-// not import forbidden or a package below forbidden, neither directly nor indirectly. reason
-// completes the sentence "this is forbidden because …".
+// forbiddenImports contains the boundaries between packages. The package in the field importer, and the
+// packages below it, must not import the package in the field forbidden, or a package below it. This
+// includes indirect imports. The field reason completes the sentence "this is forbidden because …".
 var forbiddenImports = []struct{ importer, forbidden, reason string }{
 	{"podd/manifest", "podd/runtime", "desired state does not depend on actual state"},
 	{"podd/manifest", "podd/reconcile", "desired pods do not depend on the code that runs them"},
@@ -94,8 +94,8 @@ func programOf(path string) string {
 	return ""
 }
 
-// leafPackages are packages that every package may import, also against forbiddenImports. A leaf
-// package itself may import only the standard library and leafImports.
+// leafPackages are packages that every package may import, even if forbiddenImports forbids the import.
+// A leaf package itself may import only the standard library and leafImports.
 var leafPackages = []string{"podd/runtime/atomicfile", "podd/runtime/bootid", "podd/runtime/oomscore", "podd/runtime/safepath", "podd/manifest/condition", "podd/manifest/lazyregexp", "podd/manifest/redact", "podd/manifest/order", "podd/manifest/volumeplugin"}
 
 var leafImports = []string{"golang.org/x/sys/unix", "k8s.io/api/core/v1"}
@@ -112,7 +112,8 @@ const (
 )
 
 // pureImports maps each pure package to the packages that it must not import directly. With one of
-// these imports, its functions could block, read the state of the host or share mutable state.
+// these imports, the functions of the pure package could block, read the state of the host or share
+// mutable state.
 var pureImports = map[string][]string{
 	"podd/manifest":            {"context", "os", "net", "sync"},
 	"podd/manifest/defaults":   {"context", "os", "net", "sync"},

@@ -27,7 +27,7 @@ type bench struct {
 	calls       *callCounter
 	cluster     *cluster // nil until the cluster is started
 	table       table
-	podsCreated int // number of pods so far; names are never reused
+	podsCreated int // number of pods that newPods has returned; the name of a pod contains its number
 }
 
 // newBench starts the runtime, and prepares podd and the bare CRI calls (the floor). The caller must

@@ -9,8 +9,8 @@ import (
 // burst contains the durations of one round with many pods, in seconds.
 type burst struct {
 	startSeconds                             float64 // from the start until all pods run
-	taskRemovalSeconds                       float64 // from the removal until no task exists
-	removalSeconds                           float64 // from the removal until everything is removed
+	taskRemovalSeconds                       float64 // from the beginning of the removal until no task exists
+	removalSeconds                           float64 // from the beginning of the removal until everything is removed
 	containerdStartCPU, containerdRemovalCPU float64 // CPU time of containerd during startSeconds and removalSeconds
 	poddStartCPU, poddRemovalCPU             float64 // CPU time of podd during startSeconds and removalSeconds
 }
@@ -112,8 +112,9 @@ func (b *bench) addBurstRow(n int, format string, metric func(burst) float64, fl
 	})
 }
 
-// timeBareBurst starts n pods with bare CRI calls, concurrency pods at a time, and removes the pods. If
-// printCalls is true, the table shows the number of calls.
+// timeBareBurst starts n pods with bare CRI calls, and removes the pods. The parameter concurrency is
+// the maximum number of pods for which it makes calls at the same time. If printCalls is true, the
+// table shows the number of calls.
 func (b *bench) timeBareBurst(ctx context.Context, n, concurrency int, printCalls bool) (burst, error) {
 	var f burst
 	pods := b.newPods(n)
@@ -197,8 +198,9 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	return p, sleep(ctx, burstRoundPause)
 }
 
-// startCallCount starts to count CRI calls. The returned function adds a line to the table with the
-// number of calls since startCallCount was called. If printCalls is false, both functions do nothing.
+// startCallCount starts to count CRI calls. It returns a function that adds a line to the table, with
+// the number of calls since startCallCount was called. If printCalls is false, startCallCount and the
+// returned function do nothing.
 func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(operation string) error {
 	if !printCalls {
 		return func(string) error { return nil }

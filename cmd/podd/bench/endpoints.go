@@ -93,7 +93,8 @@ type endpoints struct {
 	tls             *tls.Config
 }
 
-// configureEndpoints makes podd serve on free ports from its next start.
+// configureEndpoints chooses free ports for podd's endpoints. podd listens on these ports after its next
+// start.
 func (b *bench) configureEndpoints() (*endpoints, error) {
 	e := &endpoints{b: b}
 	flags := []string{"--enable-server=true"}

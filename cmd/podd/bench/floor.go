@@ -86,7 +86,7 @@ func (f *bareRunner) render(pods []pod) ([]*barePod, error) {
 	return barePods, nil
 }
 
-// start starts pods, concurrency pods at a time.
+// start starts pods. It starts at most the given number of pods at the same time.
 func (f *bareRunner) start(ctx context.Context, pods []*barePod, concurrency int) error {
 	return forEachPod(ctx, pods, concurrency, func(ctx context.Context, p *barePod) (err error) {
 		if p.sandboxID, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
@@ -113,18 +113,19 @@ func (f *bareRunner) startContainer(ctx context.Context, p *barePod) error {
 	return f.client.StartContainer(ctx, id)
 }
 
-// stop stops pods without a grace period.
+// stop stops pods without a grace period. It stops at most the given number of pods at the same time.
 func (f *bareRunner) stop(ctx context.Context, pods []*barePod, concurrency int) error {
 	return forEachPod(ctx, pods, concurrency, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandboxID) })
 }
 
-// remove removes the sandboxes of pods, concurrency pods at a time.
+// remove removes the sandboxes of pods. It removes at most the given number of sandboxes at the same
+// time.
 func (f *bareRunner) remove(ctx context.Context, pods []*barePod, concurrency int) error {
 	return forEachPod(ctx, pods, concurrency, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandboxID) })
 }
 
-// forEachPod calls the function do for each pod, for up to concurrency pods at a time. It returns the
-// first error.
+// forEachPod calls the function do for each pod. The parameter concurrency is the maximum number of
+// calls at the same time. forEachPod returns the first error.
 func forEachPod(ctx context.Context, pods []*barePod, concurrency int, do func(context.Context, *barePod) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)

@@ -16,16 +16,16 @@ const adaptive = 0
 // each of the --sizes.
 func (b *bench) measureLimits(ctx context.Context) error {
 	for _, n := range b.Sizes {
-		if err := b.measureLimitsWith(ctx, n); err != nil {
+		if err := b.measureLimitsForBurst(ctx, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// measureLimitsWith measures bursts of n pods. Each round measures every limit once, so that other
-// load on the host affects all limits.
-func (b *bench) measureLimitsWith(ctx context.Context, n int) error {
+// measureLimitsForBurst measures bursts of n pods, with each limit on the number of parallel starts.
+// Each round measures every limit once, so that other load on the host affects all limits equally.
+func (b *bench) measureLimitsForBurst(ctx context.Context, n int) error {
 	defer func() { b.daemon.extraFlags = nil }()
 	times := map[int]samples{} // by limit
 	for range b.Rounds {

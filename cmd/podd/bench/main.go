@@ -13,8 +13,8 @@
 //
 // Rounds of podd and of the floor alternate, so that other load on the host affects both. podd
 // is stopped during a round of the floor, because it would otherwise process the events of the
-// runtime. With many pods the floor uses the fastest number of concurrent calls, which the first
-// round finds.
+// runtime. With many pods, the first round of the floor tries several numbers of concurrent calls.
+// The later rounds use only the fastest of these numbers.
 //
 // In the parts "bound" and "cluster", podd is the node of a cluster with a real etcd and kube-
 // apiserver. The time of a pod is measured from just before its binding is sent to the API server

@@ -12,8 +12,8 @@ import (
 // containerName is the name of the only container of every pod.
 const containerName = "main"
 
-// manifestTemplate is the manifest of a pod. Its process first writes the pod's name to the FIFO,
-// and exits on SIGTERM.
+// manifestTemplate is the manifest of a pod. The process of the pod first writes the pod's name to the
+// FIFO of the bench. It exits on SIGTERM.
 const manifestTemplate = `apiVersion: v1
 kind: Pod
 metadata:

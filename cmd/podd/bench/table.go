@@ -75,9 +75,9 @@ func (g goal) text(u unit) string {
 	return "<= bare + " + u.formatValue(g.offset)
 }
 
-// row is one line of the table: a value of podd, and in the field bare the value with which podd is
-// compared. bare is the value for bare CRI calls unless the name of the row states another source,
-// such as a kubelet.
+// row is one line of the table. The field podd contains the samples of podd, and the field bare
+// contains the samples with which podd is compared. These are samples of bare CRI calls unless the
+// name of the row states another source, such as a kubelet.
 type row struct {
 	name       string
 	bare, podd samples

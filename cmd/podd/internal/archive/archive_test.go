@@ -135,7 +135,7 @@ func TestWrite_Extract(t *testing.T) {
 		dir, root := newTarget(t)
 		skipped := 0
 		if err := Extract(&b, "it", root, "copy", func(string, string) { skipped++ }); err != nil || skipped != 1 {
-			t.Fatalf("Extract of %s: got error %v and %d skipped entries, want none and 1", local, err, skipped)
+			t.Fatalf("Extract of %s: got error %v, %d skipped entries; want no error, 1 skipped entry", local, err, skipped)
 		}
 		for name, mode := range map[string]os.FileMode{"a": 0o600, "deep/er/b": 0o755, "empty": 0o700 | os.ModeDir} {
 			info, err := os.Stat(filepath.Join(dir, "in/copy", name))

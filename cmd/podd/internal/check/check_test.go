@@ -286,8 +286,8 @@ func checkProblems(t *testing.T, name string, report Report, want []string) {
 	}
 }
 
-// containsInOrder reports whether text contains the parts of want in order. The parts are separated
-// by ": " and "; ".
+// containsInOrder splits want at ": " and "; ". It reports whether text contains the resulting parts in
+// the same order.
 func containsInOrder(text, want string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(want, "; ", ": "), ": ") {
 		_, rest, ok := strings.Cut(text, part)
@@ -331,6 +331,6 @@ func TestReport_Count(t *testing.T) {
 	f.Ports[0].Err, f.Ports[1].Err, f.Clock.IsSynchronized = errInUse, errInUse, false
 	r := Run(f)
 	if failed, warnings := r.Count(Failed), r.Count(Warning); failed != 1 || warnings != 1 || r.Outcome != Failed {
-		t.Errorf("got %d failed checks, %d checks with warnings, outcome %s; want 1, 1, failed", failed, warnings, r.Outcome)
+		t.Errorf("got %d failed checks, %d checks with warnings, outcome %s; want 1 failed check, 1 check with warnings, outcome failed", failed, warnings, r.Outcome)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"podd/server"
 )
 
-// serveDebug serves a podd with the pod "web". A container that a patch adds to this pod passes through
-// states, one after the other. patches returns the requests with patches.
+// serveDebug serves a podd with the pod "web". A container that a patch adds to this pod has the given
+// states, one after the other. The returned function patches returns the requests with patches.
 func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, patches func() []string) {
 	t.Helper()
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))

@@ -21,8 +21,8 @@ import (
 	"podd/server"
 )
 
-// serveLogs serves a podd with pods. The log of each container has one line. requests returns the
-// requests for logs.
+// serveLogs serves a podd with pods. The log of each container has one line. The returned function
+// requests returns the requests for logs.
 func serveLogs(t *testing.T, pods ...*server.PodView) (f *poddtest.Podd, requests func() []server.LogRequest) {
 	f = poddtest.Serve(t, poddtest.NewView(pods...))
 	var mu sync.Mutex
@@ -91,7 +91,7 @@ func TestLogs_Flags(t *testing.T) {
 		t.Errorf("got requests %+v, want %+v", got, want)
 	}
 	if d := before.Sub(since); d > time.Hour || d < 59*time.Minute {
-		t.Errorf("--since=1h: requested the log since %s before the call, want 1h (at least 59m)", d)
+		t.Errorf("--since=1h: got a request for the log of the last %s, want the last 1h (at least 59m)", d)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestPrefixWriter(t *testing.T) {
 		for len(text) > 0 {
 			n := rapid.IntRange(1, len(text)).Draw(t, "n")
 			if m, err := io.WriteString(w, text[:n]); m != n || err != nil {
-				t.Fatalf("got count %d, error %v for a write of %d bytes", m, err, n)
+				t.Fatalf("write of %d bytes: got count %d, error %v; want count %d, no error", n, m, err, n)
 			}
 			text = text[n:]
 		}

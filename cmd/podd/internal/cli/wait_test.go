@@ -117,8 +117,8 @@ func TestGoal_BaseName(t *testing.T) {
 	}
 }
 
-// TestGoal_URL checks that pods of a URL are applied if they have the newest content that podd has
-// read, unless the URL is unreachable. podd wait does not read the URL itself.
+// TestGoal_URL checks when podd wait treats the pods of a URL as applied. The pods must have the newest
+// content that podd has read, and the URL must be reachable. podd wait does not read the URL itself.
 func TestGoal_URL(t *testing.T) {
 	const url = "https://fleet.example/web.yaml"
 	p := poddtest.SetRunning(poddtest.NewPod("", 1, "web", "app"))

@@ -22,7 +22,7 @@ func TestConnect_NotRunningInCheckout(t *testing.T) {
 	checkout, second := poddtest.ShortDir(t), New(poddtest.ShortDir(t))
 	t.Chdir(checkout)
 	if p, err := firstReachable(t.Context(), New(checkoutRunDir), second); err == nil || p != second {
-		t.Errorf("before the first make run: got client %v, error %v; want the second client and an error", p, err)
+		t.Errorf("before the first make run, while no podd runs: got client %v, error %v; want the second client and an error", p, err)
 	}
 	if err := os.MkdirAll(checkoutRunDir, 0o700); err != nil {
 		t.Fatal(err)

@@ -197,8 +197,8 @@ func TestRun_Idle(t *testing.T) {
 }
 
 // TestRun_NoDeclaredFeatures checks an API server older than 1.35, which drops the declared features
-// from the status of a Node. podd must not repeat the patch because they are missing, but must send
-// them after an upgrade of the API server.
+// from the status of a Node. podd must not repeat the patch, although the features are missing. It must
+// send them after an upgrade of the API server.
 func TestRun_NoDeclaredFeatures(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
 		n := localNode()
@@ -334,8 +334,9 @@ func TestLeaseRenewer_Timeouts(t *testing.T) {
 	})
 }
 
-// TestProblemReporter checks that podd reports the problem of another part when a problem is solved,
-// even if both problems have the same kind. The length of a message must be limited.
+// TestProblemReporter checks a problem of one part of the connection, such as the Lease, that is solved
+// while another part still has a problem. podd must then report the remaining problem, even if both
+// problems have the same kind. The length of a message must be limited.
 func TestProblemReporter(t *testing.T) {
 	var problems []string
 	s := newProblemReporter(&Options{Log: slog.New(slog.DiscardHandler), OnProblem: func(_ context.Context, why string) { problems = append(problems, why) }})

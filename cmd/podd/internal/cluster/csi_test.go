@@ -280,8 +280,9 @@ func TestAttachment(t *testing.T) {
 	})
 }
 
-// TestAttachment_OutdatedNode checks that podd does not treat a volume as attached if only the cached
-// Node names it in volumesAttached, because the watch has not reported the detachment yet.
+// TestAttachment_OutdatedNode checks that podd does not treat a detached volume as attached while the
+// cached Node still names it in volumesAttached. The cached Node is outdated until the watch reports the
+// detachment.
 func TestAttachment_OutdatedNode(t *testing.T) {
 	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -292,12 +293,12 @@ func TestAttachment_OutdatedNode(t *testing.T) {
 		l.change(func() { l.fault, l.watches = nil, nil; l.setVolumesAttached() })
 		l.advance(maxUncachedWait)
 		if n := l.storedNode(); attached() || len(n.Status.VolumesInUse) != 1 {
-			t.Errorf("detached, but still attached in the cached Node: got attached %v, volumesInUse %v; want not attached and one volume", attached(), n.Status.VolumesInUse)
+			t.Errorf("detached, but still attached in the cached Node: got attached %v, volumesInUse %v; want attached false, one volume in volumesInUse", attached(), n.Status.VolumesInUse)
 		}
 		l.change(func() { l.setVolumesAttached(diskVolume) })
 		l.advance(maxUncachedWait)
 		if !attached() {
-			t.Errorf("attached again: got reason %+v, want the volume attached", l.missingAttachment())
+			t.Errorf("attached again: got the volume not attached with reason %+v, want it attached", l.missingAttachment())
 		}
 	})
 }
@@ -317,7 +318,7 @@ func TestAttachment_Outage(t *testing.T) {
 		})
 		l.advance(maxUncachedWait)
 		if !attached() {
-			t.Fatalf("before the outage: got reason %+v, want the volume attached", l.missingAttachment())
+			t.Fatalf("before the outage: got the volume not attached with reason %+v, want it attached", l.missingAttachment())
 		}
 		l.change(func() {
 			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
@@ -325,7 +326,7 @@ func TestAttachment_Outage(t *testing.T) {
 		})
 		l.advance(10 * time.Minute)
 		if !attached() {
-			t.Errorf("10m into the outage: got reason %+v, want the volume still attached", l.missingAttachment())
+			t.Errorf("10m after the beginning of the outage: got the volume not attached with reason %+v, want it attached", l.missingAttachment())
 		}
 		l.change(func() { l.fault = nil })
 		l.advance(2 * maxUncachedWait) // two waits, because the fakeAPI rejects the first watch if podd patches the Node after the list
@@ -354,7 +355,7 @@ func TestAttachment_NotRequired(t *testing.T) {
 			t.Errorf("got spec %+v of the published CSIDriver, want attachRequired false", spec)
 		}
 		if n := l.storedNode(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Missing) > 0 {
-			t.Errorf("got volumesInUse %v, missing objects %v; want none of both", n.Status.VolumesInUse, l.objects().Cluster.Missing)
+			t.Errorf("got volumesInUse %v, missing objects %v; want no volumesInUse, no missing objects", n.Status.VolumesInUse, l.objects().Cluster.Missing)
 		}
 		if c := l.countRequests("GET volumeattachments"); c[0] > 0 {
 			t.Errorf("got %d GETs of VolumeAttachments, want none", c[0])
@@ -417,8 +418,8 @@ func TestReportExpansions(t *testing.T) {
 }
 
 // TestReportExpansions_Failed checks that podd reports failed expansions as the kubelet does. The
-// first failure adds a condition. The expansion is infeasible if the driver says so, or if it fails
-// repeatedly while the claim requests another size.
+// first failure adds a condition. The expansion is infeasible if the driver reports this. It is also
+// infeasible if it fails repeatedly and the claim now requests a size other than that of the expansion.
 func TestReportExpansions_Failed(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {

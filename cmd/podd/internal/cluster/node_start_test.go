@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestRun_NodeStart checks that the steps of the registration are recorded in order, and that there is
-// no registration if the Node exists.
+// TestRun_NodeStart checks the steps of the registration and their order. If the Node exists, there must
+// be no registration.
 func TestRun_NodeStart(t *testing.T) {
 	for _, test := range []struct {
 		name    string

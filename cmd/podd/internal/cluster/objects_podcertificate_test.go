@@ -182,7 +182,7 @@ func TestPodCertificate(t *testing.T) {
 		}
 		c.change(func() { c.putPod(c.pod, "DELETED") })
 		if got := c.cluster.CountPodCertificates(); len(got) > 0 || c.certificate() != nil {
-			t.Errorf("after the deletion of the pod: got states %v, certificate %v; want none of both", got, c.certificate())
+			t.Errorf("after the deletion of the pod: got states %v, certificate %v; want no states, no certificate", got, c.certificate())
 		}
 	})
 }

@@ -175,9 +175,9 @@ func TestLookup(t *testing.T) {
 	})
 }
 
-// TestLookup_Forbidden checks that podd does not report a 403 response in the first second after a pod
-// appeared, but soon sends the request again, because the authorizer may not have processed the
-// binding of the pod yet.
+// TestLookup_Forbidden checks a 403 response in the first second after a pod appeared. The authorizer
+// may not have processed the binding of the pod yet. Therefore podd must soon send the request again,
+// and must not report the response.
 func TestLookup_Forbidden(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		forbid := func(q *http.Request) (*http.Response, error) {
@@ -258,7 +258,7 @@ func TestToken(t *testing.T) {
 		l.change(func() { l.putPod(newPodWithVolumes("a"), "DELETED"); l.fakeAPI.objects.tokenRequests = nil })
 		l.advance(2 * time.Hour)
 		if n := len(l.fakeAPI.objects.tokenRequests); n > 0 || len(l.objects().Cluster.Tokens) > 0 {
-			t.Errorf("in 2h after the deletion of the pod: got %d token requests, %d tokens; want none of both", n, len(l.objects().Cluster.Tokens))
+			t.Errorf("in 2h after the deletion of the pod: got %d token requests, %d tokens; want no requests, no tokens", n, len(l.objects().Cluster.Tokens))
 		}
 	})
 }
@@ -300,7 +300,7 @@ func TestToken_Rejected(t *testing.T) {
 	})
 }
 
-func TestRenewAfter(t *testing.T) {
+func TestRenewalDelay(t *testing.T) {
 	for lifetime, want := range map[time.Duration]time.Duration{
 		10 * time.Minute: 8 * time.Minute, time.Hour: 48 * time.Minute, 365 * 24 * time.Hour: 24 * time.Hour, -time.Hour: 20 * time.Second,
 	} {

@@ -257,7 +257,7 @@ func TestRenewer(t *testing.T) {
 		}
 		stop()
 		if len(replaced) != 2 || !replaced[0].IsZero() || !replaced[1].Equal(first.Leaf.NotBefore) {
-			t.Errorf("OnRenewal: got issue times %v of the replaced certificates, want zero and %v", replaced, first.Leaf.NotBefore)
+			t.Errorf("OnRenewal: got issue times %v of the replaced certificates, want the zero time and %v", replaced, first.Leaf.NotBefore)
 		}
 		if stored, err := o.certFiles(clientPurpose).load(); err != nil || !stored.Leaf.Equal(second.Leaf) {
 			t.Errorf("stored certificate: got %v, error %v; want the second certificate", stored, err)
@@ -279,7 +279,7 @@ func TestRenewer_RequestDeleted(t *testing.T) {
 		s.change(func(r *certificates.CertificateSigningRequest) { delete(s.stored, r.Name) })
 		time.Sleep(time.Minute)
 		if n := s.requestNames(); len(n) != 2 || n[0] != n[1] || problem() != before {
-			t.Errorf("got requests %v, problem %q before and %q after the deletion; want two requests with the same name, and the same problem", n, before, problem())
+			t.Errorf("got requests %v, problem before the deletion %q, problem after the deletion %q; want two requests with the same name, and the same problem before and after", n, before, problem())
 		}
 		cancel()
 		all.Wait()
@@ -405,7 +405,7 @@ func TestRenewer_Serving(t *testing.T) {
 		s.setDecide(s.approve)
 		time.Sleep(10 * time.Second)
 		if serving() != nil || len(s.requestNames()) != 0 {
-			t.Errorf("before the View contains a Node: got certificate %v, requests %v; want none of both", serving(), s.requestNames())
+			t.Errorf("before the View contains a Node: got certificate %v, requests %v; want no certificate, no requests", serving(), s.requestNames())
 		}
 		publish := func(v *server.View) *tls.Certificate {
 			t.Helper()
@@ -587,7 +587,7 @@ func TestChooseIdentity(t *testing.T) {
 	} {
 		i, err := o.chooseIdentity(c.config)
 		if err != nil || !i.current.Load().Leaf.NotBefore.Equal(c.from) || i.isExternal.Load() != c.external {
-			t.Errorf("%s: got certificate of %v, external %t, error %v; want certificate of %v, external %t", c.name, i.current.Load().Leaf.NotBefore, i.isExternal.Load(), err, c.from, c.external)
+			t.Errorf("%s: got certificate with NotBefore %v, external %t, error %v; want NotBefore %v, external %t, no error", c.name, i.current.Load().Leaf.NotBefore, i.isExternal.Load(), err, c.from, c.external)
 		}
 	}
 	expired := configFor(name, now.Add(-2*time.Hour), time.Hour)
@@ -608,10 +608,10 @@ func TestChooseIdentity(t *testing.T) {
 		t.Errorf("invalid stored certificate: got identity %v, error %v; want the certificate of the kubeconfig", i, err)
 	}
 	if i, err := o.chooseIdentity(&rest.Config{BearerToken: "t"}); i != nil || err != nil {
-		t.Errorf("kubeconfig with a token: got identity %v, error %v; want none of both", i, err)
+		t.Errorf("kubeconfig with a token: got identity %v, error %v; want no identity, no error", i, err)
 	}
 	o.RotateCertificates = false
 	if i, err := o.chooseIdentity(config(name, now)); i != nil || err != nil {
-		t.Errorf("without RotateCertificates: got identity %v, error %v; want none of both", i, err)
+		t.Errorf("without RotateCertificates: got identity %v, error %v; want no identity, no error", i, err)
 	}
 }

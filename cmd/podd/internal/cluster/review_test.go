@@ -113,7 +113,7 @@ func TestReviews_Cache(t *testing.T) {
 				t.Errorf("%s: get nodes/pods: got allowed %t, error %v; want allowed %t", step, allowed, err, want.isPodsAllowed)
 			}
 			if allowed, err := r.Allows(t.Context(), ann, exec); allowed || (err != nil) != want.execFails {
-				t.Errorf("%s: create nodes/proxy: got allowed %t, error %v; want not allowed, an error %t", step, allowed, err, want.execFails)
+				t.Errorf("%s: create nodes/proxy: got allowed %t, error %v; want allowed false, an error: %t", step, allowed, err, want.execFails)
 			}
 			if n := f.requests.Load(); n != want.requests {
 				t.Errorf("%s: got %d requests, want %d", step, n, want.requests)
@@ -191,7 +191,7 @@ func TestReviews_Flood(t *testing.T) {
 	}
 	f.requests.Store(0)
 	if _, ok := r.Authenticate(t.Context(), "good"); !ok || f.requests.Load() != 0 {
-		t.Errorf("token good after a flood: got authenticated %t with %d requests, want true with none", ok, f.requests.Load())
+		t.Errorf("token good after a flood: got authenticated %t, %d requests; want authenticated true, no requests", ok, f.requests.Load())
 	}
 	if n := r.conn.Load().tokens.negative.Len(); n != maxCachedResults {
 		t.Errorf("got %d cached unknown tokens, want %d", n, maxCachedResults)

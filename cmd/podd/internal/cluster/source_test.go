@@ -49,8 +49,9 @@ func podNames(all []*manifest.Pod) string {
 	return strings.Join(names, " ")
 }
 
-// TestBoundPods_Deleted checks that a list without a pod deletes the pod only if the list comes
-// from the cluster that has bound the pod. A watch must always delete the pod.
+// TestBoundPods_Deleted checks pods that disappear from the snapshot. A pod that is missing in a new
+// list must be deleted only if the list comes from the cluster that has bound the pod. A pod whose
+// deletion a watch reports must always be deleted.
 func TestBoundPods_Deleted(t *testing.T) {
 	a, b, c := newPodWithUID("a"), newPodWithUID("b"), newPodWithUID("c")
 	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"} // CA, UID of the Service, UID of the Node
@@ -137,8 +138,8 @@ func TestBoundPods_Reused(t *testing.T) {
 	}
 }
 
-// runSource starts a node with pod a and a Source that stores its origin in the file path. It calls
-// test with a function that returns the last batch of the Source.
+// runSource starts a node with pod a and a Source. The Source stores its origin in the file with the
+// given path. runSource calls test with a function that returns the last batch of the Source.
 func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.Batch)) {
 	runNode(t, func(l *testNode, o *Options) { o.OriginFile = path; l.fakeAPI.putPod(newPodWithUID("a"), "ADDED") }, func(l *testNode) {
 		var last *manifest.Batch

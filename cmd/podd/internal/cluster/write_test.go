@@ -301,7 +301,7 @@ func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 
 // TestWriter_StatusRejectedPrivate checks rejections in which the API server quotes parts of the
 // status, such as the end of a log. podd must redact these parts in the reported problem, even if the
-// pod has another status by then.
+// status of the pod has changed since the rejected request.
 func TestWriter_StatusRejectedPrivate(t *testing.T) {
 	const last, short = "login with hunter2\nconnected as grandmother\n", "tiger"
 	for _, quoted := range []string{
@@ -421,8 +421,8 @@ func TestWriter_SlowWebhook(t *testing.T) {
 	})
 }
 
-// TestWriter_NewPodSameName checks that podd does not delay the requests for a new pod because the API
-// server has rejected requests for a deleted pod with the same name.
+// TestWriter_NewPodSameName checks a new pod that has the same name as a deleted pod. The API server has
+// rejected requests for the deleted pod. These rejections must not delay the requests for the new pod.
 func TestWriter_NewPodSameName(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() {
@@ -450,7 +450,7 @@ func TestWriter_NewPodSameName(t *testing.T) {
 }
 
 // TestWriter_UnsupportedField checks an API server that accepts a patch but drops a field. podd must
-// not repeat the patch because the field is missing, but must send the field after an upgrade of the
+// not repeat the patch, although the field is missing. It must send the field after an upgrade of the
 // API server.
 func TestWriter_UnsupportedField(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
@@ -491,8 +491,8 @@ func TestWriter_UnsupportedField(t *testing.T) {
 	})
 }
 
-// TestWriter_MirrorWithFinalizer checks that podd deletes an outdated mirror pod with a finalizer once,
-// reports no rejection, and creates the new mirror pod after the finalizer was removed.
+// TestWriter_MirrorWithFinalizer checks an outdated mirror pod with a finalizer. podd must send one
+// DELETE, report no rejection, and create the new mirror pod after the finalizer was removed.
 func TestWriter_MirrorWithFinalizer(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)

@@ -35,7 +35,8 @@ func endpointStacks(t *testing.T) (stacks []string) {
 }
 
 // TestEndpoints_Idle checks that endpoints without clients have no goroutines except those that wait
-// for connections. This must also be so after clients, including a rejected client, have disconnected.
+// for connections. The endpoints must also have no other goroutines after all clients, including a
+// rejected client, have disconnected.
 func TestEndpoints_Idle(t *testing.T) {
 	root := t.TempDir()
 	findFreePort := func() int32 {
@@ -116,7 +117,7 @@ func TestEndpoints_Idle(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("/checkpoint/ without credentials: got status %s, want 401", resp.Status)
 	}
-	for _, path := range []string{"checkpoint", "v1"} { // the rejected request and that for /v1/state are counted
+	for _, path := range []string{"checkpoint", "v1"} { // the rejected request and the request for /v1/state
 		want := `kubelet_http_requests_total{long_running="false",method="GET",path="` + path + `",server_type="readwrite"} 1`
 		if !bytes.Contains(counts, []byte(want)) {
 			t.Errorf("metrics do not contain %s", want)

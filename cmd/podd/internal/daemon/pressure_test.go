@@ -19,8 +19,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// pressuredNode is a node without pods. It implements the interfaces that an eviction manager needs, and
-// the router of a pressureTask.
+// pressuredNode is a node without pods. It implements the interfaces that an eviction manager needs. It
+// also implements the router of a pressureTask.
 type pressuredNode struct {
 	mu         sync.Mutex // guards all following fields
 	memory     int64      // how many of the node's 1000 bytes of memory are available

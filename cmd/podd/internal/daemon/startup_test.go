@@ -31,9 +31,9 @@ var errStart = errors.New("listening failed")
 // warning. The escape character in the cause is escaped.
 const explained = "listening failed\nfailed checks of this host (\"podd check\" repeats the checks):\n  ports: in use by \\x1b[31m; stop it"
 
-// TestStartup checks when podd checks the host: whenever it fails to start, unless the previous process
-// has recently failed with the same error, and never if it fails after its start. Each step is a new
-// process.
+// TestStartup checks when podd checks the host. podd must check the host if podd fails to start, unless
+// the previous process has recently failed with the same error. If podd fails after its start, it must
+// not check the host. Each step is a new process.
 func TestStartup(t *testing.T) {
 	runDir := filepath.Join(t.TempDir(), "run")
 	path := filepath.Join(runDir, startErrorFileName)

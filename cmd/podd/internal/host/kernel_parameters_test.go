@@ -31,7 +31,8 @@ func newSysctls(t *testing.T) string {
 	return dir
 }
 
-// TestApplyKernelParameters_Check checks that the error names each parameter with another value.
+// TestApplyKernelParameters_Check checks that the error names each parameter that does not have the
+// required value.
 func TestApplyKernelParameters_Check(t *testing.T) {
 	err := applyKernelParameters(newSysctls(t), config.CheckKernelParameters, slog.New(slog.DiscardHandler))
 	want := "kernel parameter vm.overcommit_memory is 7, but protectKernelDefaults requires 1; run: sysctl -w vm.overcommit_memory=1\n" +
@@ -41,8 +42,8 @@ func TestApplyKernelParameters_Check(t *testing.T) {
 	}
 }
 
-// TestApplyKernelParameters_Set checks that parameters with other values are set, and that each change is
-// logged with the previous value.
+// TestApplyKernelParameters_Set checks that parameters without the required value are set, and that each
+// change is logged with the previous value.
 func TestApplyKernelParameters_Set(t *testing.T) {
 	dir := newSysctls(t)
 	var log strings.Builder
@@ -57,7 +58,8 @@ func TestApplyKernelParameters_Set(t *testing.T) {
 	}
 }
 
-// TestApplyKernelParameters_Keep checks that no parameter is read. The directory does not exist.
+// TestApplyKernelParameters_Keep checks that no parameter is read. A read would fail, because the
+// directory of the parameters does not exist.
 func TestApplyKernelParameters_Keep(t *testing.T) {
 	if err := applyKernelParameters("/does/not/exist", config.KeepKernelParameters, nil); err != nil {
 		t.Errorf("got error %v, want none", err)

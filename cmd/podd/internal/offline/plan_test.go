@@ -25,8 +25,9 @@ import (
 	"podd/server"
 )
 
-// runPlan runs podd plan with the root directory root, the manifest path path, and the manifest URL url
-// unless url is "". There is no runtime. If podd plan fails, runPlan appends the error to stderr.
+// runPlan runs podd plan with the given root directory and manifest path. If the parameter url is not "",
+// it is an additional manifest URL. No runtime runs. If podd plan fails, runPlan appends the error to
+// stderr.
 func runPlan(ctx context.Context, t *testing.T, root, path, url string) (stdout, stderr string) {
 	t.Helper()
 	endpoint := "unix://" + filepath.Join(root, "no.sock")
@@ -143,8 +144,8 @@ func TestPlan_RunningPodd(t *testing.T) {
 	}
 }
 
-// TestPlan_Replaces checks that podd plan prints whether an edit replaces a pod. It also prints the
-// reason if it knows the running version from the running podd.
+// TestPlan_Replaces checks that podd plan prints whether an edit replaces a pod. It must also print the
+// reason if the View of the running podd contains the running version of the pod.
 func TestPlan_Replaces(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	pod := func(limits v1.ResourceList) *v1.Pod {
@@ -172,7 +173,7 @@ func TestPlan_Replaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if first := "default/web-n1\n" + test.want; !strings.HasPrefix(out.String(), first) || strings.Contains(out.String(), "replaces") != test.replaces {
-			t.Errorf("%s: got %q, want text that begins with %q and contains \"replaces\": %t", test.name, out.String(), first, test.replaces)
+			t.Errorf("%s: got %q, want text that begins with %q and that contains \"replaces\": %t", test.name, out.String(), first, test.replaces)
 		}
 	}
 }

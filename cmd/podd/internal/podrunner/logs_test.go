@@ -14,7 +14,8 @@ import (
 )
 
 // TestListLogs checks that the log of the newest attempt of each container is listed. Containers in the
-// sandboxes of other agents, and containers that the function rejects, must be omitted.
+// sandboxes of other agents must be omitted. Containers for which the function in the second argument
+// returns false must also be omitted.
 func TestListLogs(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web"}
 	reports := []*state.Report{{Key: key, Observed: []runtime.Incarnation{

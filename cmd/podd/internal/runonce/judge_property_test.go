@@ -42,7 +42,7 @@ func TestJudge_Properties(t *testing.T) {
 			}
 			in.CompletionPodsStarted = j.CompletionPodsStarted
 			if done := completionPods == len(codes) && (completionPods > 0 || allReady(in.Pods)); done != (j.Verdict != nil) {
-				t.Fatalf("got verdict %v, want one: %t; %d of %d pods that run to completion have ended", j.Verdict, done, len(codes), completionPods)
+				t.Fatalf("got verdict %v, want a verdict: %t, because %d of %d pods that run to completion have ended", j.Verdict, done, len(codes), completionPods)
 			}
 			if j.Verdict != nil {
 				if want := runCode(codes); j.Verdict.Code != want {
@@ -89,7 +89,8 @@ func startedPodIndex(pods []runPod, completionPodsStarted bool, n int) int {
 	panic("at most n pods have started")
 }
 
-// runCode returns the exit code that a run must have whose completed pods have the exit codes in codes.
+// runCode returns the expected exit code of a run. The map codes contains the exit codes of the pods
+// that have ended.
 func runCode(codes map[int]int32) int {
 	failed, code := 0, 0
 	for _, c := range codes {

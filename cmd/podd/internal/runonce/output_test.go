@@ -43,7 +43,7 @@ func startOutput(t *testing.T, pods ...runPod) *testOutput {
 	return w
 }
 
-// log appends entries to the log file of a container. attempt is the number of its restarts. "o text"
+// log appends entries to the log file of an attempt of a container. The first attempt is 0. "o text"
 // is a line of stdout, and "e text" a line of stderr. "O text" and "E text" are parts of a line that
 // the next entry of the same stream continues.
 func (w *testOutput) log(p runPod, container string, attempt int, entries ...string) {
@@ -143,8 +143,8 @@ func TestOutput_SeveralContainers(t *testing.T) {
 	}
 }
 
-// TestOutput_Sidecar checks that the logs of a pod are copied as long as one of its containers, here a
-// sidecar, can write.
+// TestOutput_Sidecar checks that the logs of a pod are copied until all containers of the pod have
+// exited. The last container that exits is a sidecar.
 func TestOutput_Sidecar(t *testing.T) {
 	p := newPod(t, "job", never, "sidecar:s", "c")
 	containers := []runtime.Container{newContainer("s", 0, runtime.Running), newContainer("c", 0, runtime.Exited)}

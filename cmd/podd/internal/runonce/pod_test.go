@@ -156,7 +156,8 @@ func addStep(container string, f plan.Failure) func(*state.Report) {
 	}
 }
 
-// setWaiting makes the pod wait because of rule since after(since). why is the reason for users.
+// setWaiting makes the pod wait. The parameter rule is the rule that requires the wait, why is the reason
+// that users see, and after(since) is the beginning of the wait.
 func setWaiting(rule plan.RuleID, why string, since float64) func(*state.Report) {
 	return func(r *state.Report) {
 		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.NeedsUser = plan.PhaseWait, rule, why, true

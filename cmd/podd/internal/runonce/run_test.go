@@ -212,14 +212,14 @@ func TestDrive_Broken(t *testing.T) {
 	close(s.failed)
 	result, _, err := drive(t, runOptions{}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || !errors.Is(err, s.err) || result.Verdict.Why != s.err.Error() {
-		t.Errorf("runner failed: got exit code %d, error %v, reason %q; want %d, and the error of the runner twice", result.Verdict.Code, err, result.Verdict.Why, exit.Internal)
+		t.Errorf("runner failed: got exit code %d, error %v, reason %q; want exit code %d, and the error of the runner as error and as reason", result.Verdict.Code, err, result.Verdict.Why, exit.Internal)
 	}
 	stdout := newLineStream("stdout", failingWriter{})
 	_ = stdout.write("c", "", nil, true)
 	_ = stdout.Flush()
 	result, _, err = drive(t, runOptions{Stdout: stdout}, &fakeRunner{}, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || err != nil || result.Verdict.Why != "writing stdout: broken pipe" {
-		t.Errorf("writing stdout failed: got exit code %d, error %v, reason %q; want %d, no error, and the error of stdout as reason", result.Verdict.Code, err, result.Verdict.Why, exit.Internal)
+		t.Errorf("writing stdout failed: got exit code %d, error %v, reason %q; want exit code %d, no error, and the error of stdout as reason", result.Verdict.Code, err, result.Verdict.Why, exit.Internal)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestProvider(t *testing.T) {
 	child.End()
 	child.SetName("too late")
 	if child.IsRecording() || !parent.IsRecording() {
-		t.Errorf("IsRecording: got %t after End and %t before, want false and true", child.IsRecording(), parent.IsRecording())
+		t.Errorf("IsRecording: got %t for the ended child, %t for the parent; want false for the child, true for the parent", child.IsRecording(), parent.IsRecording())
 	}
 	parent.SetName("renamed")
 	parent.End(trace.WithTimestamp(began.Add(time.Second)))
@@ -61,16 +61,16 @@ func TestProvider(t *testing.T) {
 	}
 	inner, outer := got[0], got[1]
 	if inner.Trace != outer.Trace || inner.Parent != outer.ID || outer.Parent != "" || inner.ID == outer.ID {
-		t.Errorf("got IDs %+v and %+v, want a child and its parent", inner, outer)
+		t.Errorf("got child span %+v, parent span %+v; want the same trace, and the ID of the parent span as parent of the child span", inner, outer)
 	}
 	if outer.Name != "renamed" || inner.Name != "child" || inner.Kind != otlp.Span_SPAN_KIND_CLIENT || outer.Kind != otlp.Span_SPAN_KIND_INTERNAL {
-		t.Errorf("got spans %q with kind %s and %q with kind %s; want \"renamed\" with kind internal and \"child\" with kind client", outer.Name, outer.Kind, inner.Name, inner.Kind)
+		t.Errorf("got parent %q with kind %s, child %q with kind %s; want parent \"renamed\" with kind internal, child \"child\" with kind client", outer.Name, outer.Kind, inner.Name, inner.Kind)
 	}
 	if outer.StartTimeUnixNano != uint64(began.UnixNano()) || outer.EndTimeUnixNano != uint64(began.Add(time.Second).UnixNano()) {
-		t.Errorf("times of the parent: got %d to %d, want %d to one second later (ns)", outer.StartTimeUnixNano, outer.EndTimeUnixNano, began.UnixNano())
+		t.Errorf("times of the parent: got %d ns to %d ns, want %d ns to one second later", outer.StartTimeUnixNano, outer.EndTimeUnixNano, began.UnixNano())
 	}
 	if inner.Status.Code != otlp.Status_STATUS_CODE_ERROR || inner.Status.Message != "failed" || outer.Status.Code != otlp.Status_STATUS_CODE_UNSET {
-		t.Errorf("got status %v of the child and %v of the parent; want an error with the message \"failed\", and unset", inner.Status, outer.Status)
+		t.Errorf("got child status %v, parent status %v; want child status error with the message \"failed\", parent status unset", inner.Status, outer.Status)
 	}
 	if diff := cmp.Diff(map[string]string{"service.name": "podd", "service.version": "v9", "host.name": "n1"}, outer.Resource); diff != "" {
 		t.Errorf("resource (-want +got):\n%s", diff)

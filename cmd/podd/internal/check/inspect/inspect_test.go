@@ -83,8 +83,8 @@ func TestReadProcesses_PortOwner(t *testing.T) {
 	}
 }
 
-// TestParseCommandLine checks the settings in the command lines of kubelets and podds. nil stands for a
-// podd that is not a node agent.
+// TestParseCommandLine checks the settings in the command lines of kubelets and podds. The wanted
+// settings are nil if the process is a podd that is not a node agent.
 func TestParseCommandLine(t *testing.T) {
 	for line, want := range map[string]*agentSettings{
 		"/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --root-dir /k": {rootDir: "/k", configFile: "/var/lib/kubelet/config.yaml"},
@@ -101,7 +101,7 @@ func TestParseCommandLine(t *testing.T) {
 	} {
 		got, ok := parseCommandLine(strings.Fields(line))
 		if ok != (want != nil) {
-			t.Errorf("%s: got settings %+v, ok %v; want settings %+v", line, got, ok, want)
+			t.Errorf("%s: got settings %+v, ok %v; want settings %+v, ok %v", line, got, ok, want, want != nil)
 			continue
 		}
 		if diff := cmp.Diff(want, &got, cmp.AllowUnexported(agentSettings{})); ok && diff != "" {

@@ -52,8 +52,8 @@ type writableAPI struct {
 	hasEphemeral atomic.Bool
 }
 
-// An ephemeralViewer adds an ephemeral container to the pods of a Viewer if w.hasEphemeral is set. A
-// manifest cannot contain an ephemeral container.
+// An ephemeralViewer adds an ephemeral container to the pods of a Viewer if w.hasEphemeral is set. Tests
+// need it because a manifest cannot contain an ephemeral container.
 type ephemeralViewer struct {
 	server.Viewer
 	w      *writableAPI
@@ -589,7 +589,7 @@ func TestWrite_Concurrent(t *testing.T) {
 	}
 	all.Wait()
 	if updates.Load() > 1 || updates.Load()+conflicts.Load() != 8 {
-		t.Errorf("updates with the same resource version: %d succeeded, %d had a conflict; want at most 1 success, and a conflict of all others of 8", updates.Load(), conflicts.Load())
+		t.Errorf("8 updates with the same resource version: got %d successes, %d conflicts; want at most 1 success, and conflicts for all other updates", updates.Load(), conflicts.Load())
 	}
 	if creates.Load() != 1 {
 		t.Errorf("got %d successful creates of one pod, want 1", creates.Load())
@@ -704,7 +704,7 @@ func TestWrite_TrustBundle(t *testing.T) {
 	for signer, isSelected := range map[string]bool{"example.com/mesh": true, "example.com/other": false} {
 		list := w.do("GET", trustBundlesPath+"?fieldSelector=spec.signerName%3D"+url.QueryEscape(signer), "", "")
 		if got := strings.Contains(list.body, `"name":"example.com:mesh:a"`); list.code != 200 || got != isSelected {
-			t.Errorf("bundles with signer %s: got status %d, body %s; want status 200, and the bundle in the body: %t", signer, list.code, list.body, isSelected)
+			t.Errorf("bundles with signer %s: got status %d, body %s; want status 200, bundle in the body: %t", signer, list.code, list.body, isSelected)
 		}
 	}
 	for _, name := range []string{"a_b", "..", "a::b", ":"} {

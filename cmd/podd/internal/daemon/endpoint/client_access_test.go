@@ -21,10 +21,10 @@ const guardPolicy = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRol
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: Group, name: monitoring}]}
 `
 
-// TestClientAccess_Configuration checks which clients have access with which files and switches. podd
-// must always accept certificates of its own authority, and must accept certificates of another
-// authority only while this authority is in the client CA file. Without a token file, a request with a
-// token is anonymous.
+// TestClientAccess_Configuration checks the status codes that each client gets, for several
+// configurations of the kubelet API. podd must always accept certificates of its own authority. It must
+// accept certificates of another authority only while this authority is in the client CA file. Without a
+// token file, a request with a token is anonymous.
 func TestClientAccess_Configuration(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {

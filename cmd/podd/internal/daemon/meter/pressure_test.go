@@ -21,9 +21,9 @@ import (
 	"podd/server"
 )
 
-// TestPodUsage_UnresponsiveRuntime checks that the memory and the processes of pods are measured
-// without the runtime, and that each call measures again. The container has no cgroup, like a
-// container that was killed while the runtime does not respond.
+// TestPodUsage_UnresponsiveRuntime checks that the memory and the processes of pods are measured while
+// the runtime does not respond, and that each call measures again. The container has no cgroup, like a
+// container that was killed during this time.
 func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 	for _, resource := range []v1.ResourceName{v1.ResourceMemory, pressure.ResourcePIDs} {
 		pods := []stats.Pod{{UID: "u1", Cgroups: []string{"/"}, Containers: []stats.Container{{ID: "c1", Name: "app"}}}}
@@ -38,7 +38,7 @@ func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 		defer cancel()
 		usage, err := m.PodUsage(ctx, resource)
 		if err != nil || ctx.Err() != nil || usage["u1"] == nil || usage["u1"].MemoryBytes == 0 {
-			t.Errorf("%s: got %+v, error %v, context %v; want the memory of the pod's cgroup before the timeout", resource, usage, err, ctx.Err())
+			t.Errorf("%s: got usage %+v, error %v, context error %v; want the memory of the pod's cgroup, no errors", resource, usage, err, ctx.Err())
 		}
 		pods = append(pods, stats.Pod{UID: "u2", Cgroups: []string{"/"}})
 		if usage, err = m.PodUsage(ctx, resource); err != nil || usage["u2"] == nil {
