@@ -130,7 +130,7 @@ func TestPages_Manifests(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r := poddVerb(t.Context(), "validate", "--strict", file); r.Code != 0 || strings.Contains(r.Out+r.Err, "warning:") {
-				t.Errorf("%s: validating a manifest: got exit code %d, output\n%s%s\nwant 0 and no warnings for\n%s", p.name, r.Code, r.Out, r.Err, text)
+				t.Errorf("%s: validating a manifest: got exit code %d, stdout\n%s\nstderr\n%s\nwant exit code 0 and no warnings for the manifest\n%s", p.name, r.Code, r.Out, r.Err, text)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func TestPages_Help(t *testing.T) {
 	for _, topic := range docs.Topics() {
 		want, _ := docs.Page(topic.Name)
 		if got := poddVerb(t.Context(), "help", topic.Name); got.Code != 0 || got.Out != want || got.Err != "" {
-			t.Errorf("podd help %s: got exit code %d, stderr %q, stdout\n%s\nwant 0, no stderr and the page", topic.Name, got.Code, got.Err, got.Out)
+			t.Errorf("podd help %s: got exit code %d, stderr %q, stdout\n%s\nwant exit code 0, no stderr, and the page on stdout", topic.Name, got.Code, got.Err, got.Out)
 		}
 		if !strings.Contains(list, topic.Name) || !strings.Contains(list, topic.Title) {
 			t.Errorf("podd help does not list the page %s with its title %q", topic.Name, topic.Title)

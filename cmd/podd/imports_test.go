@@ -74,7 +74,7 @@ var forbiddenImports = []struct{ importer, forbidden, reason string }{
 }
 
 // programPackages are the parts of podd that must not import each other, so that a reader can
-// understand each of them alone. The code that they share is in other packages of
+// understand each of them without the others. The code that they share is in other packages of
 // podd/cmd/podd/internal.
 var programPackages = []string{
 	daemonPackage,

@@ -120,8 +120,8 @@ func (b *bench) timeRemoval(ctx context.Context, pods []pod) (taskTime, totalTim
 	return tasksRemoved.Sub(startTime), podsRemoved.Sub(startTime), err
 }
 
-// measureStart measures the time from podd's start until a pod with an existing manifest runs,
-// compared with the start of one pod by bare CRI calls.
+// measureStart measures the time from podd's start until a pod with an existing manifest runs. It
+// compares this time with the start of one pod by bare CRI calls.
 func (b *bench) measureStart(ctx context.Context) error {
 	r := row{name: "one pod with an existing manifest: start of podd until running", unit: seconds, goal: goal{factor: 1, offset: 0.1}}
 	for range b.Singles {

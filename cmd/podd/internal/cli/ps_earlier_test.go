@@ -33,7 +33,7 @@ func TestPs_EarlierVersion(t *testing.T) {
 		c := podCells(p, poddtest.At)
 		from := (&viewPrinter{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
 		if c.Ready != test.ready || c.Status != test.status || from != test.source {
-			t.Errorf("%s: got READY %s, STATUS %s, FROM %q; want %s, %s, %q", name, c.Ready, c.Status, from, test.ready, test.status, test.source)
+			t.Errorf("%s: got READY %s, STATUS %s, FROM %q; want READY %s, STATUS %s, FROM %q", name, c.Ready, c.Status, from, test.ready, test.status, test.source)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func TestPs_Data(t *testing.T) {
 			t.Fatalf("%s: decoding the output: %v\n%s", format, err, out)
 		}
 		if len(v.Pods) != 4 || len(v.Problems) != 4 || v.Pods[0].Pod.Name != "clock-n1" || stderr != "" {
-			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q; want 4, 4, clock-n1 and no stderr", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
+			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q; want 4 pods, 4 problems, first pod clock-n1, no stderr", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
 		}
 		if out, _ := runPs(&server.View{}, format, PodSelector{}); strings.Contains(out, "null") {
 			t.Errorf("%s of an empty View: got null instead of an empty list:\n%s", format, out)

@@ -282,7 +282,7 @@ func TestWait_Timeout(t *testing.T) {
 		text := fmt.Sprint(w.explainUnmet(t.Context(), iostreams.Streams{Err: &stderr}))
 		for _, want := range c.want {
 			if !strings.Contains(stderr.String()+text, want) {
-				t.Errorf("targets %q: got stderr and error\n%s%s\nwant %q in them", c.cmd.Targets, stderr.String(), text, want)
+				t.Errorf("targets %q: got stderr\n%s\nerror %q; want %q in stderr or in the error", c.cmd.Targets, stderr.String(), text, want)
 			}
 		}
 	}

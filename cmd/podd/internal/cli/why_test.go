@@ -179,10 +179,10 @@ func TestWhy_Verb(t *testing.T) {
 	}
 	got := podd(t, f, "why", "db")
 	if !strings.Contains(got.Out, `last   exit 1 after 0.8s: "out of memory"`) || got.Code != 0 || !requestedLastLine {
-		t.Errorf("why db: got exit code %d, requested the last line of the previous container: %v; want 0, true and the last line in\n%s%s", got.Code, requestedLastLine, got.Out, got.Err)
+		t.Errorf("why db: got exit code %d, requested the last line of the previous container: %v, stdout\n%s\nstderr\n%s\nwant exit code 0, true, and the last line on stdout", got.Code, requestedLastLine, got.Out, got.Err)
 	}
 	if got := podd(t, f, "why"); !strings.HasPrefix(got.Out, "default/clock ") || !strings.Contains(got.Out, "\n\ndefault/db ") || !strings.Contains(got.Out, "new.yaml: refused") {
-		t.Errorf("without arguments: got\n%s%s\nwant all pods with problems, from default/clock to new.yaml", got.Out, got.Err)
+		t.Errorf("without arguments: got stdout\n%s\nstderr\n%s\nwant all pods with problems, from default/clock to new.yaml", got.Out, got.Err)
 	}
 	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; \"podd ps\" lists all pods\n" {
 		t.Errorf("unknown pod: got exit code %d, stderr %q; want 1 and the error that there is no such pod", got.Code, got.Err)

@@ -220,8 +220,8 @@ func (l *testNode) addAttachedDiskPod(va *storage.VolumeAttachment) {
 
 // TestAttachment checks that podd treats a volume as attached if three conditions are met: the
 // Node's status names the volume in volumesInUse and in volumesAttached, and the VolumeAttachment
-// confirms the attachment. volumesInUse must name the volume as long as a pod uses the volume or the
-// volume is on this node.
+// confirms the attachment. volumesInUse must name the volume until no pod uses the volume and the volume
+// was removed from this node.
 func TestAttachment(t *testing.T) {
 	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -230,7 +230,7 @@ func TestAttachment(t *testing.T) {
 		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
 		l.addAttachedDiskPod(va)
 		if missing := l.missingAttachment(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "not been added to the list of VolumesInUse") {
-			t.Errorf("attached, but not in volumesInUse: got attached %t, reason %+v; want not attached, and a reason with WillExist", attached(), missing)
+			t.Errorf("attached, but not in volumesInUse: got attached %t, reason %+v; want attached false, a reason with WillExist", attached(), missing)
 		}
 		l.change(func() { l.fault = nil; l.setVolumesAttached() })
 		l.advance(10 * time.Second)
@@ -238,7 +238,7 @@ func TestAttachment(t *testing.T) {
 			t.Fatalf("after an update of the Node's status: got volumesInUse %v, want [%s]", n.Status.VolumesInUse, diskVolume)
 		}
 		if missing := l.missingAttachment(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "is not attached yet") {
-			t.Errorf("in volumesInUse, but not attached: got attached %t, reason %+v; want not attached, and a reason with WillExist", attached(), missing)
+			t.Errorf("in volumesInUse, but not attached: got attached %t, reason %+v; want attached false, a reason with WillExist", attached(), missing)
 		}
 		l.change(func() {
 			va.Status.AttachError = &storage.VolumeError{Message: "no such disk"}
@@ -264,7 +264,7 @@ func TestAttachment(t *testing.T) {
 		l.countRequests()
 		l.advance(10 * time.Minute)
 		if c := l.countRequests("GET volumeattachments", "GET persistentvolumeclaims", "GET persistentvolumes", "PATCH nodes"); c[0] != 0 || c[1] > 10 || c[2] != 0 || c[3] > 4 {
-			t.Errorf("ten minutes without changes: got %d GETs of VolumeAttachments, %d of claims, %d of volumes, %d patches of the Node; want 0, at most 10, 0, at most 4", c[0], c[1], c[2], c[3])
+			t.Errorf("ten minutes without changes: got %d GETs of VolumeAttachments, %d GETs of claims, %d GETs of volumes, %d patches of the Node; want no GETs of VolumeAttachments and volumes, at most 10 GETs of claims, at most 4 patches", c[0], c[1], c[2], c[3])
 		}
 		drivers.set(func() { drivers.inUse = []csi.VolumeID{{Driver: disk.Name, Handle: "h"}} })
 		l.change(func() { l.putPod(newPodWithVolumes("a", claimVolume("data")), "DELETED") })
@@ -333,7 +333,7 @@ func TestAttachment_Outage(t *testing.T) {
 		l.change(func() { l.setVolumesAttached() })
 		l.advance(time.Second)
 		if attached() || !l.missingAttachment().WillExist {
-			t.Errorf("1s after the detachment: got attached %t, reason %+v; want not attached, and a reason with WillExist", attached(), l.missingAttachment())
+			t.Errorf("1s after the detachment: got attached %t, reason %+v; want attached false, a reason with WillExist", attached(), l.missingAttachment())
 		}
 		l.advance(3 * time.Minute)
 		if l.missingAttachment().WillExist {

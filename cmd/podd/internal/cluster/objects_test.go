@@ -80,8 +80,8 @@ func (l *testNode) addPodWithConfigMaps(n int) {
 	})
 }
 
-// TestLookup_Idle checks that podd sends only a watch of each object per objectWatchTimeout while the
-// objects do not change.
+// TestLookup_Idle checks the requests while the objects do not change. podd must start one watch of each
+// object per objectWatchTimeout, and must send no other requests for the objects.
 func TestLookup_Idle(t *testing.T) {
 	const many = 20
 	runNode(t, nil, func(l *testNode) {
@@ -241,7 +241,7 @@ func TestToken(t *testing.T) {
 		for _, q := range l.fakeAPI.objects.tokenRequests {
 			ref := q.Spec.BoundObjectRef
 			if ref == nil || ref.UID != "uid-a" || ref.Name != "a" || ref.Kind != "Pod" || (*q.Spec.ExpirationSeconds == 600) != (len(q.Spec.Audiences) == 1) {
-				t.Errorf("got token request %+v, want one that is bound to pod a, with 600 s for the audience vault or another lifetime for no audience", q.Spec)
+				t.Errorf("got token request %+v, want one that is bound to pod a, and that either requests 600 s for the audience vault, or another lifetime without an audience", q.Spec)
 			}
 		}
 		first := token("uid-a/3600/")

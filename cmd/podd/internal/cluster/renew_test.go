@@ -545,7 +545,7 @@ func TestRenewalTime(t *testing.T) {
 		leaf := &x509.Certificate{NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1000, 0), Signature: fmt.Append(nil, n*7919)}
 		at := renewalTime(leaf)
 		if at.Before(time.Unix(700, 0)) || at.After(time.Unix(900, 0)) || !at.Equal(renewalTime(leaf)) {
-			t.Errorf("renewalTime of a certificate with a lifetime of 1000 s: got %s and %s, want twice the same time, between 700 s and 900 s after the epoch", at, renewalTime(leaf))
+			t.Errorf("renewalTime of a certificate with a lifetime of 1000 s: first call: got %s, second call: got %s; want the same time in both calls, between 700 s and 900 s after the epoch", at, renewalTime(leaf))
 		}
 		times[at] = true
 	}

@@ -91,7 +91,7 @@ func TestBoundPods_Deleted(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) || pods.isOtherCluster != test.isOtherCluster {
-			t.Errorf("%s: got pods %v, isOtherCluster %t; want %v, %t", test.name, got, pods.isOtherCluster, want, test.isOtherCluster)
+			t.Errorf("%s: got pods %v, isOtherCluster %t; want pods %v, isOtherCluster %t", test.name, got, pods.isOtherCluster, want, test.isOtherCluster)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestSource_OutdatedNode(t *testing.T) {
 		before := nodeReads()
 		l.change(func() { l.putPod(newCorePod("b"), "ADDED") })
 		if b := last(); b.Node.Labels["tier"] != "edge" || nodeReads() != before+1 {
-			t.Errorf("pod that selects tier=core on a Node with tier=edge: got labels %v and %d reads of the Node, want tier=edge and 1 read", b.Node.Labels, nodeReads()-before)
+			t.Errorf("pod that selects tier=core on a Node with tier=edge: got labels %v, %d reads of the Node; want the label tier=edge, 1 read", b.Node.Labels, nodeReads()-before)
 		}
 		l.change(func() { // the Node changes, but its watch does not report the change
 			n := l.node.DeepCopy()
@@ -257,12 +257,12 @@ func TestSource_OutdatedNode(t *testing.T) {
 			l.putPod(newCorePod("c"), "ADDED")
 		})
 		if b := last(); b.Node.Labels["tier"] != "core" || podNames(b.Pods) != "a b c" {
-			t.Errorf("Node changed to tier=core, but not reported by its watch: got labels %v and pods %q, want tier=core and \"a b c\"", b.Node.Labels, podNames(b.Pods))
+			t.Errorf("Node changed to tier=core, but not reported by its watch: got labels %v, pods %q; want the label tier=core, pods \"a b c\"", b.Node.Labels, podNames(b.Pods))
 		}
 		before = nodeReads()
 		l.change(func() { l.putPod(newCorePod("d"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
 		if b := last(); b.Node.Labels["tier"] != "core" || podNames(b.Pods) != "b c d" || nodeReads() != before {
-			t.Errorf("next pod that selects tier=core: got labels %v, pods %q and %d reads of the Node, want tier=core, \"b c d\" and no read", b.Node.Labels, podNames(b.Pods), nodeReads()-before)
+			t.Errorf("next pod that selects tier=core: got labels %v, pods %q, %d reads of the Node; want the label tier=core, pods \"b c d\", no reads", b.Node.Labels, podNames(b.Pods), nodeReads()-before)
 		}
 		l.change(func() { n := l.node.DeepCopy(); n.Labels["tier"] = "lab"; l.putNode(n, "MODIFIED") })
 		if b := last(); b.Node.Labels["tier"] != "lab" {

@@ -80,8 +80,8 @@ func loadField(t *testing.T, path string, value any, inCluster bool) string {
 	return fmt.Sprintln(warnings, err)
 }
 
-// checkVerdict checks that problems, the text of warnings and errors, names a setting and the reason why
-// it has no effect. "podd does not support it yet" is not a reason.
+// checkVerdict checks a text with warnings and errors. The text must name the setting and the reason why
+// the setting has no effect. "podd does not support it yet" is not a reason.
 func checkVerdict(t *testing.T, setting, problems string) {
 	t.Helper()
 	if !strings.Contains(problems, setting) || strings.Contains(problems, "not support it yet") {

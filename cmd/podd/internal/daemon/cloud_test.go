@@ -88,7 +88,7 @@ func TestApplyMetadata(t *testing.T) {
 	}
 	labels := map[string]string{"topology.kubernetes.io/zone": "nova", "node.kubernetes.io/instance-type": "m1.small"}
 	if diff := cmp.Diff(labels, cfg.NodeLabels); diff != "" || cfg.NodeName != "worker-1" || cfg.Cluster.ProviderID != "openstack:///u1" {
-		t.Errorf("without user settings: got node name %q and provider ID %q, want worker-1 and openstack:///u1; labels (-want +got):\n%s", cfg.NodeName, cfg.Cluster.ProviderID, diff)
+		t.Errorf("without user settings: got node name %q, provider ID %q; want node name worker-1, provider ID openstack:///u1; labels (-want +got):\n%s", cfg.NodeName, cfg.Cluster.ProviderID, diff)
 	}
 	cfg = &config.Config{Node: config.Node{Cloud: "openstack", NodeName: "mine", NodeNameSetByUser: true, NodeLabels: map[string]string{"topology.kubernetes.io/zone": "z"}}}
 	cfg.Cluster.ProviderID = "x://y"
@@ -97,6 +97,6 @@ func TestApplyMetadata(t *testing.T) {
 	}
 	labels["topology.kubernetes.io/zone"] = "z"
 	if diff := cmp.Diff(labels, cfg.NodeLabels); diff != "" || cfg.NodeName != "mine" || cfg.Cluster.ProviderID != "x://y" {
-		t.Errorf("with user settings: got node name %q and provider ID %q, want mine and x://y; labels (-want +got):\n%s", cfg.NodeName, cfg.Cluster.ProviderID, diff)
+		t.Errorf("with user settings: got node name %q, provider ID %q; want node name mine, provider ID x://y; labels (-want +got):\n%s", cfg.NodeName, cfg.Cluster.ProviderID, diff)
 	}
 }

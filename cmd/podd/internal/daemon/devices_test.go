@@ -51,7 +51,7 @@ func TestOpenDeviceManager(t *testing.T) {
 		case tt.want != "" && len(got) == 1 && strings.HasPrefix(got[0], string(manifest.Warning)) &&
 			strings.Contains(got[0], tt.want) && strings.Contains(got[0], file) && strings.Contains(got[0], "devices.json.unreadable"):
 		default:
-			t.Errorf("%s: got problems %q, want one warning that contains %q, %s and devices.json.unreadable (\"\": no problem)", name, got, tt.want, file)
+			t.Errorf("%s: got problems %q, want one warning that contains %q (\"\": want no problem), the path %s and devices.json.unreadable", name, got, tt.want, file)
 		}
 	}
 }

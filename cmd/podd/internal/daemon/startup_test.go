@@ -103,7 +103,7 @@ func TestStartup_InvalidRunDir(t *testing.T) {
 	for range 2 {
 		s, reports := newStartup(file)
 		if err := s.explain(t.Context(), errStart); err.Error() != explained || *reports != 1 {
-			t.Errorf("got error %q and %d checks of the host, want %q and 1", err, *reports, explained)
+			t.Errorf("got error %q, %d checks of the host; want error %q, 1 check", err, *reports, explained)
 		}
 	}
 }

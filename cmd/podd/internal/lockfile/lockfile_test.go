@@ -65,7 +65,7 @@ func (h *holder) wait(t *testing.T) error {
 	}
 }
 
-// checkRunning checks that Hold does not return within three poll intervals, so that h keeps the lock.
+// checkRunning checks that h keeps the lock. Hold must not return within three poll intervals.
 func (h *holder) checkRunning(t *testing.T) {
 	t.Helper()
 	select {

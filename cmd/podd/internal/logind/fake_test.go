@@ -185,7 +185,8 @@ func (l *fakeLogind) send(c *net.UnixConn, kind dbus.Type, headers map[dbus.Head
 	return err
 }
 
-// isInhibited reports whether a client holds an inhibitor lock, so that the pipe has a write end.
+// isInhibited reports whether a client holds an inhibitor lock. This is the case while the client has the
+// write end of the pipe open.
 func (l *fakeLogind) isInhibited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

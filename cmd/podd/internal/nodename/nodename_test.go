@@ -30,7 +30,7 @@ func TestResolve(t *testing.T) {
 	} {
 		got, isIgnored := c.stored.Resolve(c.name, c.setByUser)
 		if !reflect.DeepEqual(got, c.want) || isIgnored != c.isIgnored {
-			t.Errorf("%s: got %+v, name ignored %t; want %+v, %t", name, got, isIgnored, c.want, c.isIgnored)
+			t.Errorf("%s: got record %+v, name ignored %t; want record %+v, name ignored %t", name, got, isIgnored, c.want, c.isIgnored)
 		}
 	}
 }

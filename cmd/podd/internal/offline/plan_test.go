@@ -75,7 +75,7 @@ func TestPlan_CachedContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, errs := runPlan(t.Context(), t, root, dir, ""); !strings.Contains(out, "\ndefault/web-n1\n") {
-		t.Errorf("got stdout and stderr\n%s%s\nwant the pod default/web-n1", out, errs)
+		t.Errorf("got stdout\n%s\nstderr\n%s\nwant the pod default/web-n1", out, errs)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestPlan_UnreadSource(t *testing.T) {
 	writeJournal(t, root)
 	const rule = "SourcesNotRead"
 	if out, errs := runPlan(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, rule) {
-		t.Errorf("all sources read: got stdout and stderr\n%s%s\nwant that default/old-n1 stops", out, errs)
+		t.Errorf("all sources read: got stdout\n%s\nstderr\n%s\nwant text with the stop of default/old-n1", out, errs)
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
@@ -94,7 +94,7 @@ func TestPlan_UnreadSource(t *testing.T) {
 	defer cancel()
 	out, errs := runPlan(ctx, t, root, t.TempDir(), web.URL+"/m")
 	if !strings.Contains(out, rule) || !strings.Contains(errs, "reading source "+web.URL+"/m timed out") {
-		t.Errorf("unresponsive URL: got stdout and stderr\n%s%s\nwant the rule %q, and a timeout of the URL", out, errs, rule)
+		t.Errorf("unresponsive URL: got stdout\n%s\nstderr\n%s\nwant the rule %q, and a timeout of the URL", out, errs, rule)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestPlan_RunningPodd(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != test.want || (err != nil) != (test.want == "") {
-			t.Errorf("%s: got pods %q, error %v; want pods %q (an error if there are none); stdout and stderr:\n%s%s", name, got, err, test.want, out.String(), errs.String())
+			t.Errorf("%s: got pods %q, error %v; want pods %q (an error if there are none); stdout:\n%s\nstderr:\n%s", name, got, err, test.want, out.String(), errs.String())
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestPlan_UnknownPod(t *testing.T) {
 	var out, log bytes.Buffer
 	err := c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &log})
 	if err == nil || !strings.Contains(err.Error(), "planning pod nosuch: pod not found") {
-		t.Errorf("podd plan nosuch: got error %v and stdout %q, want the error that the pod was not found", err, out.String())
+		t.Errorf("podd plan nosuch: got error %v, stdout %q; want the error that the pod was not found", err, out.String())
 	}
 }
 
@@ -222,6 +222,6 @@ func TestPlan_Pressure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "the node has the condition [DiskPressure]"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "pull image") {
-		t.Errorf("got stdout and stderr\n%s%s\nwant %q and no pull of an image", out.String(), errs.String(), want)
+		t.Errorf("got stdout\n%s\nstderr\n%s\nwant %q and no pull of an image", out.String(), errs.String(), want)
 	}
 }

@@ -41,7 +41,7 @@ func TestFetchRunningView_Directories(t *testing.T) {
 		}
 		v := fetchRunningView(t.Context(), &flags, &cfg, io.Discard)
 		if (v != nil) != c.isFound || cfg.RunDir != c.runDir || c.isFound && cfg.RootDir != root {
-			t.Errorf("%s: got podd found %t, run directory %s and root directory %s; want %t, %s and (if podd is found) %s", name, v != nil, cfg.RunDir, cfg.RootDir, c.isFound, c.runDir, root)
+			t.Errorf("%s: got podd found %t, run directory %s, root directory %s; want podd found %t, run directory %s, root directory %s (only if podd is found)", name, v != nil, cfg.RunDir, cfg.RootDir, c.isFound, c.runDir, root)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestShareMounts(t *testing.T) {
 				}
 			}
 			if shared := isShared(findMount(root, table)); mounts != c.mounts || shared != c.shared {
-				t.Errorf("%s: got %d mounts at the root directory, shared: %t; want %d, %t", name, mounts, shared, c.mounts, c.shared)
+				t.Errorf("%s: got %d mounts at the root directory, shared: %t; want %d mounts, shared: %t", name, mounts, shared, c.mounts, c.shared)
 			}
 		})
 	}

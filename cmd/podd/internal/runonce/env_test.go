@@ -109,7 +109,7 @@ spec:
 		t.Errorf("the original pod was modified (-before +after):\n%s", diff)
 	}
 	if got.Key != p.Key || got.UID != p.UID {
-		t.Errorf("got key %s, UID %s; want %s, %s as in the original pod", got.Key, got.UID, p.Key, p.UID)
+		t.Errorf("got key %s, UID %s; want key %s, UID %s as in the original pod", got.Key, got.UID, p.Key, p.UID)
 	}
 	if text := formatEnv(got.Object.Spec.InitContainers[0].Env); text != "NAME=n NEW=$$(A) $$x" {
 		t.Errorf("init container: got variables %q, want the two new variables with escaped $", text)

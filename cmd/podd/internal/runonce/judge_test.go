@@ -119,7 +119,7 @@ func TestJudge(t *testing.T) {
 				outcome, code = j.Verdict.Outcome, j.Verdict.Code
 			}
 			if outcome != test.outcome || code != test.code {
-				t.Errorf("got outcome %q, exit code %d; want %q, %d", outcome, code, test.outcome, test.code)
+				t.Errorf("got outcome %q, exit code %d; want outcome %q, exit code %d", outcome, code, test.outcome, test.code)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func (w *testOutput) checkOutput(stdout, stderr string) {
 		w.t.Fatal("the logs were not copied within 30s")
 	}
 	if w.out.String() != stdout || w.err.String() != stderr {
-		w.t.Errorf("got stdout %q, stderr %q; want %q, %q", w.out, w.err, stdout, stderr)
+		w.t.Errorf("got stdout %q, stderr %q; want stdout %q, stderr %q", w.out, w.err, stdout, stderr)
 	}
 }
 
@@ -194,8 +194,8 @@ func TestLogRetainer_Remove(t *testing.T) {
 	w.checkOutput("complete\n", "")
 }
 
-// TestLogRetainer_Abandoned checks that Remove removes logs that have not been copied only if the copying
-// was abandoned.
+// TestLogRetainer_Abandoned checks logs that have not been copied. Remove must not remove the logs before
+// the copying is abandoned.
 func TestLogRetainer_Abandoned(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	o := newOutputCopier([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // nothing calls run, so nothing is copied

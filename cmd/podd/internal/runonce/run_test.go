@@ -138,7 +138,7 @@ func TestDrive_Order(t *testing.T) {
 		t.Errorf("order of starts (-want +got):\n%s", diff)
 	}
 	if result.Verdict.Code != 3 || result.FailedCount != 1 || s.forceStops != 0 {
-		t.Errorf("got exit code %d, %d failed pods, %d calls of ForceStop; want 3, 1, 0", result.Verdict.Code, result.FailedCount, s.forceStops)
+		t.Errorf("got exit code %d, %d failed pods, %d calls of ForceStop; want exit code 3, 1 failed pod, no calls", result.Verdict.Code, result.FailedCount, s.forceStops)
 	}
 	if want := "podd: exit code 3; stopping db\n"; stderr != want {
 		t.Errorf("got stderr %q, want %q", stderr, want)
@@ -150,7 +150,7 @@ func TestDrive_Timeout(t *testing.T) {
 	s := &fakeRunner{changes: map[string]func(*state.Report){"a": setRunning("c")}, stuck: make(chan struct{})}
 	result, _, err := drive(t, runOptions{Timeout: time.Millisecond}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if err != nil || result.Verdict.Code != exit.Timeout || s.forceStops != 1 {
-		t.Errorf("got exit code %d, error %v, %d calls of ForceStop; want %d, no error, 1", result.Verdict.Code, err, s.forceStops, exit.Timeout)
+		t.Errorf("got exit code %d, error %v, %d calls of ForceStop; want exit code %d, no error, 1 call", result.Verdict.Code, err, s.forceStops, exit.Timeout)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestDrive_Interrupted(t *testing.T) {
 		}
 		result, _, err := drive(t, runOptions{Signals: signals}, s, decodePods(t, podManifest("a", never, "c"))...)
 		if err != nil || result.Verdict.Code != exit.Interrupted || s.forceStops != test.forceStops {
-			t.Errorf("%d signals: got exit code %d, error %v, %d calls of ForceStop; want %d, no error, %d", test.signals, result.Verdict.Code, err, s.forceStops, exit.Interrupted, test.forceStops)
+			t.Errorf("%d signals: got exit code %d, error %v, %d calls of ForceStop; want exit code %d, no error, %d calls", test.signals, result.Verdict.Code, err, s.forceStops, exit.Interrupted, test.forceStops)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestDrive_ThirdSignal(t *testing.T) {
 	})
 	result, err := s.run.drive(t.Context(), stuckRunner{s})
 	if !errors.Is(err, errPodsRemain) || result.Verdict.Code != exit.Interrupted || results != 1 {
-		t.Errorf("got exit code %d, error %v, %d calls of OnResult; want %d, %v, 1", result.Verdict.Code, err, results, exit.Interrupted, errPodsRemain)
+		t.Errorf("got exit code %d, error %v, %d calls of OnResult; want exit code %d, error %v, 1 call", result.Verdict.Code, err, results, exit.Interrupted, errPodsRemain)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestNewKey(t *testing.T) {
 		}
 		block, rest := pem.Decode(key.PEM())
 		if block == nil || block.Type != "PRIVATE KEY" || len(rest) > 0 {
-			t.Fatalf("%s: got PEM block %t and %d more bytes; want only one block of type PRIVATE KEY", keyType, block != nil, len(rest))
+			t.Fatalf("%s: got a PEM block of type PRIVATE KEY: %t, %d bytes after this block; want a block, 0 bytes", keyType, block != nil, len(rest))
 		}
 		private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		if err != nil {
@@ -115,7 +115,7 @@ func TestEvaluate(t *testing.T) {
 		}
 		_, isFinal := errors.AsType[*podcert.RefusedError](err)
 		if wantFinal := name == "denied" || name == "failed"; got != test.want || isFinal != wantFinal {
-			t.Errorf("%s: got %q, RefusedError %t; want %q, %t", name, got, isFinal, test.want, wantFinal)
+			t.Errorf("%s: got chain or error %q, RefusedError %t; want %q, RefusedError %t", name, got, isFinal, test.want, wantFinal)
 		}
 	}
 }

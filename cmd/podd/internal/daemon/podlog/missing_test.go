@@ -45,7 +45,7 @@ func TestNewNoLogError(t *testing.T) {
 	} {
 		err := newNoLogError(c.pod, server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Container: c.container, Previous: c.previous})
 		if err.Error() != c.want || server.HTTPStatus(err) != c.status {
-			t.Errorf("%s: got status %d, error %q, want %d, %q", c.container, server.HTTPStatus(err), err, c.status, c.want)
+			t.Errorf("%s: got status %d, error %q; want status %d, error %q", c.container, server.HTTPStatus(err), err, c.status, c.want)
 		}
 		// If the error has this reason, "podd logs" adds a hint to run "podd why".
 		if e := (*server.Error)(nil); c.pod != nil && (!errors.As(err, &e) || e.Reason != server.ReasonNoLog) {

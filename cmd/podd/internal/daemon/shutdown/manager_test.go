@@ -116,8 +116,8 @@ func TestManager_Restore(t *testing.T) {
 	}
 }
 
-// TestManager_ClientDisconnects checks that begin starts a shutdown, and Cancel cancels it, even if the
-// client has disconnected, so that the context is canceled.
+// TestManager_ClientDisconnects checks that begin starts a shutdown, and that Cancel cancels the shutdown,
+// even if the context is canceled because the client has disconnected.
 func TestManager_ClientDisconnects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
