@@ -59,7 +59,7 @@ func TestPackageFiles_Configuration(t *testing.T) {
 		flags := config.Flags{FileFlags: config.FileFlags{Config: file}}
 		_, warnings, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", UsesCgroupV2: true})
 		if err != nil || len(warnings) > 0 {
-			t.Errorf("%s: got warnings %v, error %v, want none", name, warnings, err)
+			t.Errorf("%s: got warnings %v, error %v; want none", name, warnings, err)
 			continue
 		}
 		if got, want := lookup(loadEffective(t, flags), "staticPodPath"), "/etc/podd/manifests"; got != want {

@@ -213,8 +213,8 @@ func TestWait_NoPods(t *testing.T) {
 	}
 }
 
-// TestWait checks that podd wait ends when both of its pods, which become ready one after the other, are
-// ready.
+// TestWait checks podd wait for two pods that become ready one after the other. podd wait must end when
+// both pods are ready.
 func TestWait(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app")))
 	done := make(chan poddtest.Result, 1)

@@ -337,7 +337,7 @@ func TestAttachment_Outage(t *testing.T) {
 		}
 		l.advance(3 * time.Minute)
 		if l.missingAttachment().WillExist {
-			t.Errorf("3m after the detachment: got reason %+v, want one without WillExist, which podd reports as a problem", l.missingAttachment())
+			t.Errorf("3m after the detachment: got reason %+v, want a reason without WillExist, because podd reports only such a reason as a problem", l.missingAttachment())
 		}
 	})
 }

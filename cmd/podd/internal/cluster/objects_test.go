@@ -141,7 +141,7 @@ func TestLookup(t *testing.T) {
 		l.checkConfigMap("none", `configmap "none" not found`)
 		l.checkConfigMap("other", "")
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] != 2 || n[1] != 2 {
-			t.Errorf("got %d lists and %d watches, want one list and one watch of each of conf and none", n[0], n[1])
+			t.Errorf("got %d lists, %d watches; want one list and one watch of the ConfigMap \"conf\", and one list and one watch of the missing ConfigMap \"none\"", n[0], n[1])
 		}
 		l.change(func() {
 			l.putObject("configmaps", newConfigMap("conf", "2"), "MODIFIED")

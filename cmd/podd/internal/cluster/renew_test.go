@@ -354,8 +354,9 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 	}
 }
 
-// TestRenewer_Clock checks a clock of this host that is ahead of the clock of the signer, so that each
-// certificate has already expired when podd gets it. The intervals between requests must grow.
+// TestRenewer_Clock checks a clock of this host that is ahead of the clock of the signer. According to the
+// clock of this host, each certificate has already expired when podd gets the certificate. The intervals
+// between requests must grow.
 func TestRenewer_Clock(t *testing.T) {
 	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
 		s.behind = 2 * time.Hour

@@ -111,6 +111,6 @@ func TestCheckAPIDir(t *testing.T) {
 		t.Errorf("got error %v, want one that contains \"is the same directory as\"", err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("manifest directory: got %v, error %v, want mode 0755", info, err)
+		t.Errorf("manifest directory: got %v, error %v; want mode 0755", info, err)
 	}
 }

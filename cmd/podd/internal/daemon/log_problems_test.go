@@ -13,7 +13,7 @@ import (
 )
 
 // TestLogProblems checks that a problem is logged once when it appears, and again when it moves to
-// another line. When a file with errors is corrected or removed, this must also be logged once.
+// another line. The correction or removal of a file with errors must also be logged once.
 func TestLogProblems(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logging.NewLineHandler(&out, slog.LevelInfo))

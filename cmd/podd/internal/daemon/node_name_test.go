@@ -39,10 +39,10 @@ func TestNewNodeNamer_InvalidHostname(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	cfg := &config.Config{Node: config.Node{InvalidHostname: "my_host"}, Paths: config.Paths{RootDir: t.TempDir()}}
 	if n, err := newNodeNamer(cfg, log); err == nil || !strings.Contains(err.Error(), `"my_host"`) {
-		t.Errorf("no stored name: got %+v, error %v, want an error that contains \"my_host\"", n, err)
+		t.Errorf("no stored name: got %+v, error %v; want an error that contains \"my_host\"", n, err)
 	}
 	if stored, err := nodename.Read(cfg.RootDir); err != nil || stored.Name != "" {
-		t.Errorf("no stored name: got stored name %q, error %v, want none", stored.Name, err)
+		t.Errorf("no stored name: got stored name %q, error %v; want none", stored.Name, err)
 	}
 	if err := nodename.Write(cfg.RootDir, nodename.Record{Name: "old"}); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestRun_Shutdown(t *testing.T) {
 	eventually(t, "logind waits", l.isInhibited)
 	text, err := os.ReadFile(dropIn)
 	if err != nil || !strings.Contains(string(text), "[Login]\nInhibitDelayMaxSec=30\n") {
-		t.Errorf("drop-in file: got %q, error %v, want one with InhibitDelayMaxSec=30", text, err)
+		t.Errorf("drop-in file: got %q, error %v; want one with InhibitDelayMaxSec=30", text, err)
 	}
 	l.setPreparing(t, true)
 	eventually(t, "pods are stopped", func() bool { return p.has("begin 30s") })

@@ -68,6 +68,6 @@ func TestDirs_ListDead(t *testing.T) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got dead runs %v, error %v, want %v", got, err, want)
+		t.Errorf("got dead runs %v, error %v; want %v", got, err, want)
 	}
 }

@@ -67,7 +67,7 @@ func TestNew_NoTerminal(t *testing.T) {
 	}
 }
 
-// TestFormatPulls checks that an image that several pods pull is listed once, with its longest pull, and
+// TestFormatPulls checks that an image that several pods pull is listed once, with its longest pull time, and
 // that the oldest pull is first.
 func TestFormatPulls(t *testing.T) {
 	now := time.Unix(1000, 0)

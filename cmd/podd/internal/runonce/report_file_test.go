@@ -123,7 +123,7 @@ func TestRows_SeveralContainers(t *testing.T) {
 }
 
 // TestNewReportFile checks that newReportFile returns an error for a file that cannot be written. It must
-// not create or change a file, because the report is written at the end of the run.
+// not create or change a file, because the report is written only at the end of the run.
 func TestNewReportFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "none", "a.xml"), filepath.Join(dir, "a.xml", "b.xml"), filepath.Join(dir, "dir.json")} {

@@ -156,7 +156,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestCommand_Sizes checks that the sizes of a terminal are sent in order.
+// TestCommand_Sizes checks that the sizes of a terminal are sent in the order in which the caller reports
+// them.
 func TestCommand_Sizes(t *testing.T) {
 	conn, target := serveStreams(t, 3, func(s map[string]httpstream.Stream) {
 		var got [len(`{"Width":80,"Height":24}` + "\n" + `{"Width":100,"Height":30}` + "\n")]byte

@@ -187,7 +187,7 @@ func TestManagedFields_Pod(t *testing.T) {
 	}
 	q, err := pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "third"})
 	if err != nil || q.ResourceVersion != p.ResourceVersion {
-		t.Errorf("update without a change: got %+v, error %v, want the same resource version", q, err)
+		t.Errorf("update without a change: got %+v, error %v; want the same resource version", q, err)
 	}
 	// A resize adds a manager, which owns only the resources.
 	resized := `{"metadata":{"labels":{"no":"no"}},"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}}`
@@ -208,7 +208,7 @@ func (w *writableAPI) setManagedTime(name string) string {
 	const past = `"2020-01-02T03:04:05Z"`
 	files, err := filepath.Glob(filepath.Join(w.dir, "*_"+name+".json"))
 	if err != nil || len(files) != 1 {
-		w.t.Fatalf("files of %s: got %v, error %v, want one file", name, files, err)
+		w.t.Fatalf("files of %s: got %v, error %v; want one file", name, files, err)
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {

@@ -273,7 +273,7 @@ func TestWrite_Create(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_odd.json"))
 	if err != nil || strings.Contains(string(text), "Failed") || strings.Contains(string(text), "resourceVersion") {
-		t.Errorf("got file %s, error %v, want no status and no resourceVersion", text, err)
+		t.Errorf("got file %s, error %v; want no status and no resourceVersion", text, err)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestWrite_ClientGo(t *testing.T) {
 		t.Error(err)
 	}
 	if all, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 || all.Items[0].Name != "two" {
-		t.Errorf("after DeleteCollection: got pods %+v, error %v, want only the pod \"two\"", all, err)
+		t.Errorf("after DeleteCollection: got pods %+v, error %v; want only the pod \"two\"", all, err)
 	}
 }
 
@@ -501,7 +501,7 @@ func TestWrite_EphemeralContainer(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_web.json"))
 	if err != nil || strings.Contains(strings.ToLower(string(text)), "ephemeral") {
-		t.Errorf("got file %s, error %v, want no ephemeral container", text, err)
+		t.Errorf("got file %s, error %v; want no ephemeral container", text, err)
 	}
 }
 

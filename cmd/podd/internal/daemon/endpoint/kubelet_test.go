@@ -151,11 +151,11 @@ func TestSystemLogs(t *testing.T) {
 	for name, want := range map[string]string{"syslog": "line", "latest": "line", "out": "", "fifo": "", "nothing": "", "pods/../../shadow": ""} {
 		got, err := fs.ReadFile(logs, name)
 		if string(got) != want || (err == nil) != (want != "") {
-			t.Errorf("%s: got content %q, error %v, want %q", name, got, err, want)
+			t.Errorf("%s: got content %q, error %v; want %q", name, got, err, want)
 		}
 	}
 	if entries, err := fs.ReadDir(logs, "pods"); err != nil || len(entries) != 0 {
-		t.Errorf("empty directory pods: got entries %v, error %v, want none", entries, err)
+		t.Errorf("empty directory pods: got entries %v, error %v; want none", entries, err)
 	}
 }
 

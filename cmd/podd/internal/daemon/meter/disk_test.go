@@ -39,12 +39,12 @@ func TestMeasure_Timeout(t *testing.T) {
 	}
 	d, err := m.measure(t.Context(), pods)
 	if err != nil || len(d.Pods) != 2 || d.Pods["u1"].Layers != nil || d.Pods["u1"].Incomplete || d.Pods["u1"].At.IsZero() {
-		t.Errorf("unresponsive runtime: got %+v, error %v, want both pods without layers", d, err)
+		t.Errorf("unresponsive runtime: got %+v, error %v; want both pods without layers", d, err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if d, err = m.measure(canceled, pods); err != nil || len(d.Pods) > 0 || d.Root.Space == nil {
-		t.Errorf("canceled context: got %+v, error %v, want the usage of the root file system and no pods", d, err)
+		t.Errorf("canceled context: got %+v, error %v; want the usage of the root file system and no pods", d, err)
 	}
 	if p := m.podDisk(canceled, &pods[0], one.Pod, nil, d.Root); !p.Incomplete {
 		t.Errorf("canceled context: got pod %+v, want Incomplete to be true", p)

@@ -49,8 +49,8 @@ func TestSampledPods(t *testing.T) {
 	}
 }
 
-// TestUsage checks the usage of the node and of two containers without a cgroup. Only the runtime
-// reports the usage of the first container, so the second one is omitted.
+// TestUsage checks the usage of the node and of two containers without a cgroup. The runtime reports the
+// usage of the first container. The second container must be omitted, because nothing reports its usage.
 func TestUsage(t *testing.T) {
 	m := &Meter{sampler: stats.New(stats.Options{
 		Pods: func() []stats.Pod {

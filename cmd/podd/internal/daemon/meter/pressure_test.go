@@ -42,7 +42,7 @@ func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 		}
 		pods = append(pods, stats.Pod{UID: "u2", Cgroups: []string{"/"}})
 		if usage, err = m.PodUsage(ctx, resource); err != nil || usage["u2"] == nil {
-			t.Errorf("second call for %s: got %+v, error %v, want also the usage of the new pod \"u2\"", resource, usage, err)
+			t.Errorf("second call for %s: got usage %+v, error %v; want no error, and also the usage of the new pod \"u2\"", resource, usage, err)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestPodUsage_SlowDisk(t *testing.T) {
 			usage, err := m.PodUsage(ctx, v1.ResourceEphemeralStorage)
 			cancel()
 			if err != nil || usage["u1"] == nil || usage["u1"].Layers.Bytes != 100 || usage["u1"].Containers[0].DiskBytes != 100 {
-				t.Errorf("call %d: got %+v, error %v, want 100 bytes of layers", i, usage, err)
+				t.Errorf("call %d: got %+v, error %v; want 100 bytes of layers", i, usage, err)
 			}
 			time.Sleep(5 * time.Minute)
 		}
@@ -185,7 +185,7 @@ func TestPodUsage_StartedAfterMeasurement(t *testing.T) {
 			t.Helper()
 			usage, err := m.PodUsage(t.Context(), v1.ResourceEphemeralStorage)
 			if got := slices.Sorted(maps.Keys(usage)); err != nil || !slices.Equal(got, want) {
-				t.Errorf("got the usage of pods %v, error %v, want %v", got, err, want)
+				t.Errorf("got the usage of pods %v, error %v; want %v", got, err, want)
 			}
 		}
 		check("u1")
