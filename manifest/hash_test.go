@@ -74,10 +74,10 @@ func TestHashes(t *testing.T) {
 			}
 			same := slices.Contains([]string{"no edit", "a comment", "cpu", "memory", "same cpu"}, name)
 			if (before.Hash == after.Hash) != same || (before.UID == after.UID) != same {
-				t.Errorf("Hash and UID: got %s %s before the edit and %s %s after it, want equal values: %v", before.Hash, before.UID, after.Hash, after.UID, same)
+				t.Errorf("got Hash %s and UID %s before the edit, Hash %s and UID %s after the edit; want equal values: %v", before.Hash, before.UID, after.Hash, after.UID, same)
 			}
 			if !strings.HasPrefix(after.Hash, "v1:") || len(after.Hash) != 35 || len(after.UID) != 32 {
-				t.Errorf("got Hash %q and UID %q, want v1: and 32 digits, and 32 digits", after.Hash, after.UID)
+				t.Errorf("got Hash %q and UID %q, want a Hash of \"v1:\" and 32 digits, and a UID of 32 digits", after.Hash, after.UID)
 			}
 		})
 	}

@@ -57,7 +57,7 @@ func TestRecognize(t *testing.T) {
 		t.Error("Recognize changed the given set")
 	}
 	if again := manifest.Recognize(s, recognized, find("")); again.Set.Pods[db] != p || again.Set.Pods[web] != s.Pods[web] {
-		t.Errorf("Recognize with a set that it has returned: got UIDs %s and %s, want the same pods", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
+		t.Errorf("second Recognize of the same set: got pods with UIDs %s and %s, want the pods of the first result", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
 	}
 	reread := setOf(recognizedPods)
 	if now := manifest.Recognize(reread, recognized, find("")).Set.Pods[db]; now == p || now.UID != "recorded" {
@@ -69,7 +69,7 @@ func TestRecognize(t *testing.T) {
 	}
 	for _, unusable := range []types.UID{"", "../x", "own"} {
 		if manifest.Recognize(s, nil, find(unusable)).Set.Pods[web] != s.Pods[web] {
-			t.Errorf("UID %q: got a changed pod, want the UID ignored", unusable)
+			t.Errorf("recorded UID %q: got a changed pod, want the UID ignored", unusable)
 		}
 	}
 }

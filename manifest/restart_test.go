@@ -68,17 +68,17 @@ func TestRestartsAllAfter(t *testing.T) {
 	spec := &v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, InitContainers: []v1.Container{c}}
 	for code, want := range map[int32]bool{0: false, 1: false, 2: false, 42: true} {
 		if got := RestartsAllAfter(&c, code); got != want {
-			t.Errorf("exit code %d: got %t, want %t", code, got, want)
+			t.Errorf("RestartsAllAfter of exit code %d: got %t, want %t", code, got, want)
 		}
 		if got, want := RestartsAfter(spec, &c, code), code == 1 || code == 42; got != want {
 			t.Errorf("exit code %d: got restart %t, want %t", code, got, want)
 		}
 	}
 	if !CanRestartAll(&c) || !HasRestartAll(spec) {
-		t.Error("got false for a container with a rule RestartAllContainers, want true")
+		t.Error("container with a rule RestartAllContainers: got CanRestartAll or HasRestartAll false, want both true")
 	}
 	c.RestartPolicy = nil
 	if RestartsAllAfter(&c, 42) || CanRestartAll(&c) {
-		t.Error("got true for a container without a restart policy, want false")
+		t.Error("container without a restart policy: got RestartsAllAfter or CanRestartAll true, want both false")
 	}
 }

@@ -30,7 +30,7 @@ func TestHash_QoSClass(t *testing.T) {
 }
 
 // TestHash_JobSize checks that a change of resources changes the hash of a pod that can complete.
-// So the pod runs again, for example with more memory.
+// podd runs such a pod again if its hash changes, for example to give it more memory.
 func TestHash_JobSize(t *testing.T) {
 	for _, policy := range []string{"Never", "OnFailure"} {
 		text := strings.Replace(webPod, "spec:\n", "spec:\n  restartPolicy: "+policy+"\n", 1)
@@ -64,7 +64,7 @@ func TestPod_WithSizes(t *testing.T) {
 		t.Error("WithSizes changed the original pod")
 	}
 	if q.Hash != p.Hash || q.UID != p.UID || q.ContainerHashes["side"] != p.ContainerHashes["side"] {
-		t.Error("WithSizes changed the hash, the UID or another container")
+		t.Error("WithSizes: got another hash or UID of the pod, or another hash of container side; want no change")
 	}
 	if got := manifest.ResizedResources(size, smaller); !slices.Equal(got, []v1.ResourceName{"cpu", "memory"}) {
 		t.Errorf("resized resources: got %v, want cpu and memory", got)
@@ -110,13 +110,13 @@ spec:
 func TestParseSize(t *testing.T) {
 	r := manifest.ParseSize("cpu=100m/1 memory=32Mi/ gpu=x/1")
 	if got := manifest.FormatSize(r); got != "cpu=100m/1 memory=32Mi/" || len(r.Requests) != 2 {
-		t.Errorf("got size %s and requests %v, want cpu and memory", got, r.Requests)
+		t.Errorf("got size %s and requests %v, want only cpu and memory", got, r.Requests)
 	}
 	gpu := resource.MustParse("3")
 	before := v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": gpu, "example.com/gpu": gpu}, Limits: v1.ResourceList{"memory": gpu}}
 	r = manifest.WithSize(before, "cpu=/1 memory=32Mi/")
 	if got := manifest.FormatSize(r); got != "cpu=/1 memory=32Mi/" || r.Requests["example.com/gpu"] != gpu {
-		t.Errorf("got size %s and requests %v, want the new size and the other resource", got, r.Requests)
+		t.Errorf("WithSize: got size %s and requests %v, want size \"cpu=/1 memory=32Mi/\" and the unchanged example.com/gpu", got, r.Requests)
 	}
 	if got := manifest.FormatSize(before); got != "cpu=3/ memory=/3" {
 		t.Errorf("WithSize changed its argument: got %s", got)

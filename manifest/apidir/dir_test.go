@@ -40,7 +40,7 @@ func list(t *testing.T, d *Dir) []string {
 func TestDir_WriteReadRemove(t *testing.T) {
 	d := open(t)
 	if _, err := d.Read(web); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("reading a missing file: got %v, want fs.ErrNotExist", err)
+		t.Errorf("reading a missing file: got error %v, want fs.ErrNotExist", err)
 	}
 	for _, text := range []string{"first", "second"} {
 		if err := d.Write(web, []byte(text)); err != nil {
@@ -68,8 +68,8 @@ func TestDir_WriteReadRemove(t *testing.T) {
 	}
 }
 
-// TestOpen_ExistedBefore checks that Open does not create a missing directory that existed before,
-// because podd would read the new, empty directory and delete the pods of the missing one.
+// TestOpen_ExistedBefore checks that neither Open nor Write creates the directory if it is missing
+// but existed before. podd would read the new, empty directory and delete all pods.
 func TestOpen_ExistedBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api")
 	d, err := Open(path, true)
@@ -77,10 +77,10 @@ func TestOpen_ExistedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Write(web, []byte("x")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("writing: got %v, want fs.ErrNotExist", err)
+		t.Errorf("writing: got error %v, want fs.ErrNotExist", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory: got %v, want fs.ErrNotExist", err)
+		t.Errorf("Stat of the directory: got error %v, want fs.ErrNotExist", err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestObject_FileName(t *testing.T) {
 			continue
 		}
 		if err == nil && c.object.fileName() != c.file {
-			t.Errorf("%+v: got %q, want %q", c.object, c.object.fileName(), c.file)
+			t.Errorf("%+v: got file name %q, want %q", c.object, c.object.fileName(), c.file)
 		}
 	}
 	d, seen := open(t), map[string]bool{}
@@ -214,7 +214,7 @@ func TestDir_Write_Concurrent(t *testing.T) {
 					t.Error(err)
 				}
 				if got, err := d.Read(web); err != nil || !slices.Contains(contents, string(got)) {
-					t.Errorf("got %d bytes, %v; want one complete content", len(got), err)
+					t.Errorf("Read: got %d bytes, error %v; want the complete old or new content", len(got), err)
 				}
 			}
 		})
@@ -229,9 +229,9 @@ func TestDir_Write_DiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Write(web, make([]byte, MaxSize+1)); !errors.Is(err, errTooLarge) {
-		t.Errorf("got %v, want %v", err, errTooLarge)
+		t.Errorf("Write of too many bytes: got error %v, want %v", err, errTooLarge)
 	}
 	if got, err := d.Read(web); err != nil || string(got) != "first" {
-		t.Errorf("got %q, %v; want the previous content", got, err)
+		t.Errorf("Read after the failed write: got %q, error %v; want \"first\"", got, err)
 	}
 }

@@ -70,7 +70,7 @@ func TestFromAPI(t *testing.T) {
 		t.Errorf("got traits %+v, want %+v", p.Traits, want)
 	}
 	if a := p.Object.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
-		t.Errorf("annotations: got %v, want the source api, a time and no hash", a)
+		t.Errorf("annotations: got %v, want the source \"api\", the time when podd first saw the pod, and no hash", a)
 	}
 	if p.Object.Generation != 1 || p.Object.OwnerReferences == nil || p.Object.Spec.NodeName != "n1" || len(p.Object.Spec.Tolerations) != 2 {
 		t.Errorf("Spec: got %+v, want the metadata and spec of the given pod", p.Object)
@@ -119,7 +119,7 @@ func TestFromAPI_Changes(t *testing.T) {
 			got = size
 		}
 		if got != test.want || is.RefusalReason != "" {
-			t.Errorf("%s: got %s %q, want %s", test.note, got, is.RefusalReason, test.want)
+			t.Errorf("%s: got changed hash %s and reason of refusal %q, want %s and no reason", test.note, got, is.RefusalReason, test.want)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestFromAPI_Refused(t *testing.T) {
 		pod := scheduled()
 		test.change(pod)
 		if got := decode.FromAPI(pod, ofAPI).RefusalReason; (got == "") != (test.want == "") || !strings.HasPrefix(got, test.want) {
-			t.Errorf("got %q, want %q", got, test.want)
+			t.Errorf("reason of refusal: got %q, want %q", got, test.want)
 		}
 	}
 	pod := scheduled()

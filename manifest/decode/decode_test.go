@@ -71,14 +71,14 @@ func TestFile(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			if f.HasRefusedDocument() != (len(tt.want) > 0) {
-				t.Errorf("Refused: got %t, want true only with problems: %v", f.HasRefusedDocument(), f.Problems)
+				t.Errorf("HasRefusedDocument: got %t with problems %v, want true only if there are problems", f.HasRefusedDocument(), f.Problems)
 			}
 		})
 	}
 }
 
-// TestFile_Limits checks that File refuses a text before it decodes it, if decoding would need
-// too much memory.
+// TestFile_Limits checks that File refuses a text whose decoding would need too much memory. File
+// must refuse the text before it decodes it.
 func TestFile_Limits(t *testing.T) {
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'j'; c++ {
@@ -140,7 +140,7 @@ func TestFile_Strict(t *testing.T) {
 	}
 	f := decode.File([]byte(text), decode.Options{Path: "f", Strict: true})
 	if len(f.Pods) != 0 || !f.HasRefusedDocument() {
-		t.Errorf("strict: got %d pods, Refused %t, want no pod and true", len(f.Pods), f.HasRefusedDocument())
+		t.Errorf("strict: got %d pods, HasRefusedDocument %t; want 0 pods, true", len(f.Pods), f.HasRefusedDocument())
 	}
 	if diff := cmp.Diff(want, problems(text, decode.Options{Path: "f", Strict: true})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)

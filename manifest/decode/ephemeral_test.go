@@ -98,7 +98,7 @@ func TestAddEphemeral_Refused(t *testing.T) {
 		after, errs := AddEphemeral(p, ephemeral(t, c.list))
 		text := errs.ToAggregate()
 		if after != p || text == nil || !strings.Contains(text.Error(), c.want) || strings.Contains(text.Error(), "s3cret") {
-			t.Errorf("%.200s\ngot  %v\nwant %s", c.list, text, c.want)
+			t.Errorf("AddEphemeral of %.200s\ngot  error %v\nwant error %s", c.list, text, c.want)
 		}
 	}
 }

@@ -22,13 +22,13 @@ var (
 	safeName = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
 )
 
-// FuzzDecode checks that File does not panic. The result of File must contain only safe file names,
-// must be deterministic, and must be the same for the text as JSON.
+// FuzzDecode checks that File does not panic, and that its result is deterministic and contains only
+// safe file names. If the text is converted to JSON, File must return the same pods.
 func FuzzDecode(f *testing.F) {
 	for _, pattern := range []string{"*.yaml", "*.json", "kubeadm/*.yaml"} {
 		paths, err := filepath.Glob(filepath.Join(manifests, pattern))
 		if err != nil || len(paths) == 0 {
-			f.Fatalf("globbing %s: %d files, %v", pattern, len(paths), err)
+			f.Fatalf("globbing %s: got %d files, error %v; want at least 1 file", pattern, len(paths), err)
 		}
 		for _, path := range paths {
 			data, err := os.ReadFile(path)
@@ -86,7 +86,7 @@ func checkPod(t *testing.T, p *manifest.Pod, o decode.Options) {
 	}
 }
 
-// checkAsJSON checks that a text as JSON decodes to the same pod.
+// checkAsJSON converts a text to JSON and checks that the JSON decodes to the same pod.
 func checkAsJSON(t *testing.T, data []byte, file *manifest.File, o decode.Options) {
 	if len(file.Pods) != 1 || len(file.Problems) > 0 || bytes.Contains(data, []byte("---")) || bytes.Contains(data, []byte("...")) {
 		return
@@ -97,6 +97,6 @@ func checkAsJSON(t *testing.T, data []byte, file *manifest.File, o decode.Option
 	}
 	again := decode.File(text, o)
 	if len(again.Pods) != 1 || again.Pods[0].UID != file.Pods[0].UID || again.Pods[0].Hash != file.Pods[0].Hash {
-		t.Errorf("decoding the text as JSON, %s: got pods %v and problems %v, want the same pods as from the text", text, again.Pods, again.Problems)
+		t.Errorf("decoding the text after its conversion to JSON, %s: got pods %v and problems %v, want the pods of the original text", text, again.Pods, again.Problems)
 	}
 }

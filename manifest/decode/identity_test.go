@@ -23,7 +23,7 @@ func TestFile_StaticPod(t *testing.T) {
 		t.Errorf("ManifestKey: got %s, want the name without the suffix", got)
 	}
 	if p.Object.Name != p.Key.Name || p.Object.Namespace != p.Key.Namespace || p.Object.UID != p.UID || p.Object.Spec.NodeName != "Node.Example" {
-		t.Errorf("Spec: got pod %s/%s with UID %s on node %s, want Key, UID and the node", p.Object.Namespace, p.Object.Name, p.Object.UID, p.Object.Spec.NodeName)
+		t.Errorf("Spec: got pod %s/%s with UID %s on node %s, want the pod's Key and UID and the node Node.Example", p.Object.Namespace, p.Object.Name, p.Object.UID, p.Object.Spec.NodeName)
 	}
 	want := map[string]string{
 		manifest.AnnotationConfigHash:   string(p.UID),
@@ -42,7 +42,7 @@ func TestFile_StaticPod(t *testing.T) {
 		t.Errorf("tolerations: got %v, want one of all NoExecute taints", got)
 	}
 	if p.Origin.Source != "/etc/m" || p.Origin.String() != "/etc/m/web.yaml:1" || p.Origin.Position("spec.containers[0].image") != (manifest.Position{Line: 4, Column: 34}) {
-		t.Errorf("got origin %s and image at %v, want the positions in the text", p.Origin, p.Origin.Position("spec.containers[0].image"))
+		t.Errorf("got origin %s and position of the image %v, want /etc/m/web.yaml:1 and line 4, column 34", p.Origin, p.Origin.Position("spec.containers[0].image"))
 	}
 }
 
@@ -54,14 +54,14 @@ func TestFile_URLPod(t *testing.T) {
 	}
 }
 
-// TestFile_FixedUID checks that a pod has the UID of its manifest, also in the annotation
-// config.hash, and that an edit changes the Hash and not the UID.
+// TestFile_FixedUID checks that a pod whose manifest sets a UID has this UID, and that its annotation
+// config.hash contains the UID. An edit must change the Hash and not the UID.
 func TestFile_FixedUID(t *testing.T) {
 	fixed := strings.Replace(web, "{name: web}", "{name: web, uid: my-own-uid}", 1)
 	p := manifesttest.DecodeOne(t, fixed, decode.Options{NodeName: "n"})
 	edited := manifesttest.DecodeOne(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{NodeName: "n"})
 	if p.UID != "my-own-uid" || !p.HasFixedUID || p.Object.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
-		t.Errorf("got UID %s, fixed %t and annotations %v, want the UID of the manifest", p.UID, p.HasFixedUID, p.Object.Annotations)
+		t.Errorf("got UID %s, HasFixedUID %t and annotations %v; want UID my-own-uid, true, and my-own-uid in the annotation config.hash", p.UID, p.HasFixedUID, p.Object.Annotations)
 	}
 	if edited.UID != p.UID || edited.Hash == p.Hash {
 		t.Errorf("after an edit: got UID %s, hash %s, same hash %t, want the same UID and another hash", edited.UID, edited.Hash, edited.Hash == p.Hash)

@@ -124,7 +124,7 @@ func TestNewFC(t *testing.T) {
 			got = errs[0].Field
 		}
 		if got != c.want || len(errs) > 1 {
-			t.Errorf("%s: got errors %v, want only one about the field %q, or none if that is empty", name, errs, c.want)
+			t.Errorf("%s: got errors %v, want only one error about the field %q (no error if the field is \"\")", name, errs, c.want)
 		}
 	}
 }

@@ -46,11 +46,11 @@ func FuzzSplit(f *testing.F) {
 			}
 		}
 		if len(got) != len(want) {
-			t.Fatalf("got %d documents, want %d: %q", len(got), len(want), data)
+			t.Fatalf("got %d documents, want %d; text: %q", len(got), len(want), data)
 		}
 		for i := range got {
 			if got[i] != want[i] {
-				t.Errorf("document %d: got %v, want %v: %q", i, got[i], want[i], data)
+				t.Errorf("document %d: got %v, want %v; text: %q", i, got[i], want[i], data)
 			}
 		}
 	})

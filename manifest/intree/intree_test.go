@@ -32,11 +32,11 @@ func TestTranslateVolume(t *testing.T) {
 		pv.Spec.PersistentVolumeSource, pv.Spec.ClaimRef = test.source, &v1.ObjectReference{Namespace: "default", Name: "c"}
 		got, err := intree.TranslateVolume(pv)
 		if err != nil || got.Spec.CSI == nil {
-			t.Errorf("%s: got %v, %v, want a volume of the driver", test.wantDriver, got, err)
+			t.Errorf("%s: got %v, error %v; want a volume of this driver", test.wantDriver, got, err)
 			continue
 		}
 		if c := got.Spec.CSI; c.Driver != test.wantDriver || c.VolumeHandle != test.wantName || got.Name != "pv" || got.Spec.ClaimRef == nil {
-			t.Errorf("got driver %s, handle %s of %s, want %s, %s", c.Driver, c.VolumeHandle, got.Name, test.wantDriver, test.wantName)
+			t.Errorf("got driver %s, handle %s in PersistentVolume %s; want driver %s, handle %s in PersistentVolume pv", c.Driver, c.VolumeHandle, got.Name, test.wantDriver, test.wantName)
 		}
 		if pv.Spec.CSI != nil {
 			t.Errorf("%s: the argument was modified", test.wantDriver)
@@ -76,13 +76,13 @@ func TestTranslateInline(t *testing.T) {
 		}
 		pv, err := intree.TranslateInline(v, "shop")
 		if err != nil || len(validation.IsDNS1123Subdomain(pv.Name)) > 0 || !manifest.IsSafeDriverName(pv.Spec.CSI.Driver) || names[pv.Name] {
-			t.Errorf("%+v: got %+v, %v, want a unique valid name", source, pv, err)
+			t.Errorf("%+v: got %+v, error %v; want a volume with a unique valid name", source, pv, err)
 			continue
 		}
 		names[pv.Name] = true
 	}
 	if !names["ebs.csi.aws.com-vol-1"] {
-		t.Errorf("got names %v, want the name of the kubelet among them", names)
+		t.Errorf("got names %v, want the name that the kubelet uses, ebs.csi.aws.com-vol-1, among them", names)
 	}
 	if intree.IsInline(&v1.Volume{VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "d"}}}) {
 		t.Error("volume of type csi: got an in-tree volume, want none")
@@ -91,6 +91,6 @@ func TestTranslateInline(t *testing.T) {
 
 func TestPlugins(t *testing.T) {
 	if all := intree.Plugins(); len(all) != 7 || !slices.IsSorted(all) {
-		t.Errorf("got %v, want seven sorted names", all)
+		t.Errorf("Plugins: got %v, want seven sorted names", all)
 	}
 }

@@ -17,7 +17,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 	x, y := manifesttest.Batch(manifest.KindFile, "x", text), manifesttest.Batch(manifest.KindFile, "y", strings.Replace(text, "name: web", "name: other", 1))
 	set := merge.Batches([]manifest.Batch{x, y})
 	if len(set.Problems) != 1 || !strings.Contains(set.Problems[0].String(), `PersistentVolumeClaim default/a is already defined at x:7, whose pods use its data`) {
-		t.Errorf("problems: got %v, want one about the claim of y", set.Problems)
+		t.Errorf("problems: got %v, want one about the claim in source y", set.Problems)
 	}
 	for i, want := range []string{"", "(x defines one, but only pods of that source can use it)"} {
 		p := []manifest.Batch{x, y}[i].Pods[0]
@@ -31,7 +31,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 	for _, kind := range []string{manifest.KindURL, manifest.KindAPI} {
 		z := manifesttest.Batch(kind, "z", strings.Replace(text, "name: web", "name: other", 1))
 		if set := merge.Batches([]manifest.Batch{x, z}); len(set.Problems) > 0 || len(set.ObjectsBySource["z"].Claims) != 1 {
-			t.Errorf("a source of kind %s: got %v, want no problem", kind, set.Problems)
+			t.Errorf("second source of kind %s: got problems %v, want none, and its claim in use", kind, set.Problems)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestPod_HidesPrivate(t *testing.T) {
 	if found := redacttest.FindMarks(marks.Public, string(text)); len(found) != len(marks.Public) {
 		for marker, field := range marks.Public {
 			if !strings.Contains(string(text), marker) {
-				t.Errorf("public field %s: got no marker in the copy, want it", field)
+				t.Errorf("public field %s: got no marker in the copy, want the marker of the field", field)
 			}
 		}
 	}

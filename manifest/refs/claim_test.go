@@ -84,8 +84,8 @@ func TestResolve_Claims(t *testing.T) {
 	}
 }
 
-// TestResolveSet_StoredClaims checks that a claim with data in a directory of podd keeps it
-// although a volume matches, unless the claim names a volume.
+// TestResolveSet_StoredClaims checks that a claim with data in a directory of podd keeps the directory
+// even if a volume matches the claim. A claim that names a volume gets this volume.
 func TestResolveSet_StoredClaims(t *testing.T) {
 	for _, test := range []struct{ documents, want string }{
 		{claimText("a", ""), "directory"},
@@ -142,13 +142,13 @@ func TestResolve_Devices(t *testing.T) {
 		}
 		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).MissingMessage
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
-			t.Errorf("%s\ngot %q, want %q", tt.text, got, tt.want)
+			t.Errorf("%s\ngot missing message %q, want %q", tt.text, got, tt.want)
 		}
 	}
 }
 
-// TestResolve_OtherNodes checks that a claim gets neither a volume of another node nor a
-// directory instead of it.
+// TestResolve_OtherNodes checks that a claim that matches only a volume of another node gets neither
+// this volume nor a directory.
 func TestResolve_OtherNodes(t *testing.T) {
 	otherNode := `cannot use the PersistentVolume "x": its nodeAffinity does not match the labels of this node`
 	for _, tt := range []struct{ documents, host, want string }{
@@ -226,6 +226,6 @@ func TestSingleClaims(t *testing.T) {
 	local.NamespacedName = types.NamespacedName{Namespace: "default", Name: "a"}
 	ofCluster.NamespacedName = types.NamespacedName{Namespace: "default", Name: "b"}
 	if got := refs.SinglePodClaims(set); len(got) != 2 || !got[local] || !got[ofCluster] {
-		t.Errorf("got %v, want %v and %v", got, local, ofCluster)
+		t.Errorf("SinglePodClaims: got %v, want %v and %v", got, local, ofCluster)
 	}
 }

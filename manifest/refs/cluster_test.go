@@ -150,7 +150,7 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 		o := clusterObjects(p)
 		test.edit(&o)
 		if _, s := resolve(p, o, nil); s.Blocker != test.want {
-			t.Errorf("%s: got %+v, want %+v", name, s.Blocker, test.want)
+			t.Errorf("%s: got Blocker %+v, want %+v", name, s.Blocker, test.want)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestResolveSet_ClusterIgnoresFiles(t *testing.T) {
 	own := manifest.Batch{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, IsComplete: true}
 	s := refs.ResolveSet(merge.Batches([]manifest.Batch{files, own}), "salt", nil, nil).Refs[p.Key]
 	if len(s.ConfigMaps)+len(s.Secrets)+len(s.Claims) > 0 || !s.EndsByItself {
-		t.Errorf("got %+v, want no objects, and EndsByItself, because the objects of the cluster are still being read", s)
+		t.Errorf("got %+v, want no objects, and EndsByItself true because the objects of the cluster are still being read", s)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestResolved_CSI(t *testing.T) {
 		t.Errorf("ephemeral volume (-want +got):\n%s", diff)
 	}
 	if s.Secret("key") != nil {
-		t.Error("Secret for a driver: got it in the Secrets of the pod, want it only in CSI")
+		t.Error("Secret for a driver: got the Secret in the Secrets of the pod, want it only in CSI")
 	}
 	if s.CSI(&v1.Volume{Name: "other"}) != nil || (*refs.Resolved)(nil).CSI(&v1.Volume{}) != nil {
 		t.Error("CSI of a volume without driver: got a value, want nil")
@@ -107,7 +107,7 @@ func TestResolved_CSI_InTree(t *testing.T) {
 	o := clusterObjects(p)
 	_, s := resolve(p, o, nil)
 	if want := "whether a volume is attached is being looked up"; s.MissingMessage != want || s.CSI(&p.Object.Spec.Volumes[0]) != nil {
-		t.Errorf("not attached: got %q, want %q", s.MissingMessage, want)
+		t.Errorf("not attached: got missing message %q, want %q, and no CSIVolume", s.MissingMessage, want)
 	}
 	o.Cluster.AttachedVolumes = map[string]map[string]string{refs.AttachmentName("pd.csi.storage.gke.io", handle, "n1"): nil}
 	_, s = resolve(p, o, nil)
@@ -116,7 +116,7 @@ func TestResolved_CSI_InTree(t *testing.T) {
 		AccessMode: v1.ReadOnlyMany, Attributes: map[string]string{"partition": ""},
 	}
 	if diff := cmp.Diff(want, s.CSI(&p.Object.Spec.Volumes[0])); diff != "" || s.MissingMessage != "" {
-		t.Errorf("attached: got %q (-want +got):\n%s", s.MissingMessage, diff)
+		t.Errorf("attached: got missing message %q, want none; volume (-want +got):\n%s", s.MissingMessage, diff)
 	}
 	blob := v1.VolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DataDiskURI: "u", Kind: new(v1.AzureSharedBlobDisk)}}
 	p.Object.Spec.Volumes[0].VolumeSource = blob
@@ -188,7 +188,7 @@ func TestResolved_CSI_Wait(t *testing.T) {
 		test.edit(&o)
 		_, s := resolve(p, o, nil)
 		if s.Blocker != test.want {
-			t.Errorf("%s: got %+v, want %+v", name, s.Blocker, test.want)
+			t.Errorf("%s: got Blocker %+v, want %+v", name, s.Blocker, test.want)
 		}
 		var volumes []string
 		for i := range p.Object.Spec.Volumes {
@@ -266,7 +266,7 @@ func TestResolved_CSI_Republish(t *testing.T) {
 		t.Errorf("FilesDigest after a new token: got %q, want one that differs from %q", b, a)
 	}
 	if grown, csi := files(has("2Gi")); grown != none || csi.MustExpand {
-		t.Errorf("FilesDigest of a claim with the requested size: got %q, want no expansion", grown)
+		t.Errorf("claim with the requested size: got FilesDigest %q, want the digest %q and no expansion", grown, none)
 	}
 	allocated := func(step v1.ClaimResourceStatus) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
@@ -277,7 +277,7 @@ func TestResolved_CSI_Republish(t *testing.T) {
 		}
 	}
 	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.MustExpand {
-		t.Errorf("FilesDigest during the controller's resize: got %q, want no expansion", waits)
+		t.Errorf("during the controller's resize: got FilesDigest %q, want the digest %q and no expansion", waits, none)
 	}
 	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.MustExpand || csi.Capacity != 1536<<20 {
 		t.Errorf("CSI of a claim with a pending node resize: got %+v, want an expansion", csi)
@@ -329,11 +329,11 @@ func TestResolve_CSI(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, s.MissingMessage, test.want)
 		}
 		if has := s.CSI(&p.Object.Spec.Volumes[0]) != nil; has != (test.want == "") {
-			t.Errorf("%s: got parameters %t, want %t", name, has, test.want == "")
+			t.Errorf("%s: CSI returns parameters: got %t, want %t", name, has, test.want == "")
 		}
 		problems := refs.CheckMissing([]*manifest.Pod{p}, set.ObjectsBySource, manifest.Warning)
 		if want := 1; test.want != "" && len(problems) != want || test.want == "" && len(problems) > 0 {
-			t.Errorf("%s: CheckMissing: got %v, want the same as Resolve", name, problems)
+			t.Errorf("%s: CheckMissing: got problems %v, want one if Resolve reports a missing object, otherwise none", name, problems)
 		}
 	}
 	b := batch(manifest.KindFile, "x", claimed+localDriver+localSecret)
@@ -349,7 +349,7 @@ func TestResolve_CSI(t *testing.T) {
 		t.Errorf("parameters (-want +got):\n%s", diff)
 	}
 	if s.Secret("key") != nil {
-		t.Error("Secret for a driver: got it in the Secrets of the pod, want it only in CSI")
+		t.Error("Secret for a driver: got the Secret in the Secrets of the pod, want it only in CSI")
 	}
 	if again := refs.Resolve(p, set, "salt", s); again != s {
 		t.Error("unchanged objects: got another Resolved, want the same")

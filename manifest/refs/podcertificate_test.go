@@ -41,7 +41,7 @@ func TestResolveSet_PodCertificate(t *testing.T) {
 		}
 		_, s := resolve(p, o, nil)
 		if s.Blocker != test.want || s.PodCertificate("own", 0) != test.certificate {
-			t.Errorf("got %+v, %v, want %+v, %v", s.Blocker, s.PodCertificate("own", 0), test.want, test.certificate)
+			t.Errorf("got Blocker %+v, certificate %v; want Blocker %+v, certificate %v", s.Blocker, s.PodCertificate("own", 0), test.want, test.certificate)
 		}
 		digests = append(digests, s.FilesDigest)
 	}
@@ -51,9 +51,9 @@ func TestResolveSet_PodCertificate(t *testing.T) {
 	delete(o.Cluster.Tokens, token.NamespacedName)
 	o.Cluster.Missing[token], o.Cluster.Missing[ref] = manifest.MissingObject{Message: "no token", WillExist: true}, manifest.MissingObject{Message: "denied"}
 	if _, s := resolve(p, o, nil); s.MissingMessage != "denied" || s.EndsByItself {
-		t.Errorf("denied certificate after a pending token: got %+v, want the denied certificate", s.Blocker)
+		t.Errorf("pending token and denied certificate: got Blocker %+v, want one with the message \"denied\"", s.Blocker)
 	}
 	if digests[3] == digests[4] || digests[4] == digests[5] || digests[2] == digests[3] {
-		t.Errorf("got digests %q, want a different one for each certificate", digests)
+		t.Errorf("got digests %q, want a different digest for each certificate", digests)
 	}
 }

@@ -23,6 +23,6 @@ func TestList_Ephemeral(t *testing.T) {
 	s := refs.Resolve(p, &manifest.Set{CompleteSources: map[string]bool{"": true}}, "", nil)
 	list := refs.List(p)
 	if s == nil || s.MissingMessage != "" || len(list) != 1 || list[0].FieldPath != "spec.ephemeralContainers[0].envFrom[0].configMapRef.name" {
-		t.Errorf("got %+v and references %+v, want the references and no Blocker", s, list)
+		t.Errorf("got Resolved %+v and references %+v, want no Blocker and one reference of the ephemeral container", s, list)
 	}
 }

@@ -72,7 +72,7 @@ func TestResolveSet_Missing(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, s.MissingMessage, test.want)
 		}
 		if name == "complete" && (s.ConfigMap("conf") == nil || s.Secret("key") == nil || s.Secret("pull") != nil) {
-			t.Errorf("%s: got %+v, want its objects or the missing object", name, s)
+			t.Errorf("%s: got %+v, want the ConfigMap \"conf\" and the Secret \"key\", and not the Secret \"pull\"", name, s)
 		}
 	}
 }
@@ -120,10 +120,10 @@ func TestResolveSet_Changes(t *testing.T) {
 			}
 			was, now := one.Set.Pods[webKey], b.Set.Pods[webKey]
 			if changed := was.Hash != now.Hash; changed != (restartOnChange && !strings.HasSuffix(name, "pull")) {
-				t.Errorf("%s: after an edit of %s: got a changed hash of the pod: %v, want true only with restart-on-change", more, name, changed)
+				t.Errorf("%s: after an edit of %s: pod has another hash: got %v, want true only with restart-on-change", more, name, changed)
 			}
 			if now.HasFixedUID && now.UID != was.UID || !now.HasFixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Object.UID != now.UID {
-				t.Errorf("%s: got UID %s (%s in Spec) after %s, want a new UID", more, now.UID, now.Object.UID, was.UID)
+				t.Errorf("%s: got UID %s (%s in Object), previous UID %s; want a new UID only if it is not fixed and the hash has changed", more, now.UID, now.Object.UID, was.UID)
 			}
 			again := refs.ResolveSet(&edited, "salt", nil, nil).Set.Pods[webKey]
 			if again.Hash != now.Hash || again.UID != now.UID {

@@ -56,9 +56,9 @@ func TestResolveSet_TrustBundles(t *testing.T) {
 		}
 		projection := set.Pods[webKey].Object.Spec.Volumes[0].Projected.Sources[0].ClusterTrustBundle
 		if got, found := s.TrustAnchors(projection); string(got) != test.want || found != (test.want != "") {
-			t.Errorf("%s: got %t\n%s\nwant\n%s", source, found, got, test.want)
+			t.Errorf("%s: found: %t, got\n%s\nwant\n%s", source, found, got, test.want)
 		} else if missing := s.MissingTrustBundle(projection); !found && (!missing.DoesNotExist || !strings.HasSuffix(missing.Message, "does not exist")) {
-			t.Errorf("%s: got %+v, want that it does not exist", source, missing)
+			t.Errorf("%s: got missing object %+v, want DoesNotExist true and a message that ends in \"does not exist\"", source, missing)
 		}
 	}
 	set := newSet(t, map[string]string{"/a": trustReader("", "name: roots"), "/b": objects})
@@ -94,10 +94,10 @@ func TestResolveSet_TrustBundleChanges(t *testing.T) {
 		edited.ObjectsBySource = newSet(t, map[string]string{"/a": test.text}).ObjectsBySource
 		now := refs.ResolveSet(&edited, "salt", nil, was)
 		if changed := now.Refs[webKey].FilesDigest != was.Refs[webKey].FilesDigest; changed != test.changes {
-			t.Errorf("%s: got another digest %t, want %t", name, changed, test.changes)
+			t.Errorf("%s: FilesDigest has changed: got %t, want %t", name, changed, test.changes)
 		}
 		if changed := now.Set.Pods[webKey].Hash != was.Set.Pods[webKey].Hash; changed != test.changes {
-			t.Errorf("%s: got another version %t, want %t", name, changed, test.changes)
+			t.Errorf("%s: version of the pod has changed: got %t, want %t", name, changed, test.changes)
 		}
 	}
 }
@@ -162,11 +162,11 @@ func TestResolveSet_ClusterTrustBundles(t *testing.T) {
 		for _, source := range []*v1.ClusterTrustBundleProjection{byName, bySigner} {
 			anchors, found := s.TrustAnchors(source)
 			if found && string(anchors) != anchor {
-				t.Errorf("%s: %s: got\n%s\nwant\n%s", test.name, source.Path, anchors, anchor)
+				t.Errorf("%s: certificates for %s: got\n%s\nwant\n%s", test.name, source.Path, anchors, anchor)
 			}
 			why := s.MissingTrustBundle(source)
 			if isBlocked := slices.Contains([]string{"name requested", "signer requested", "API not served", "signer forbidden"}, test.name); !found && why.DoesNotExist == isBlocked {
-				t.Errorf("%s: %s: got %+v, want DoesNotExist %t", test.name, source.Path, why, !isBlocked)
+				t.Errorf("%s: bundle for %s: got missing object %+v, want DoesNotExist %t", test.name, source.Path, why, !isBlocked)
 			}
 		}
 	}

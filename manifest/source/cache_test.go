@@ -41,7 +41,7 @@ func TestCache_Restart(t *testing.T) {
 	put(c, "/m/\xff", "two")
 	put(c, "/m/gone", "three")
 	if data, r, ok := c.load("/m/a"); !ok || string(data) != "one" || r.ETag != `"e"` {
-		t.Errorf("load of content that is not written yet: got %q, record %+v, ok %v; want \"one\" and ok", data, r, ok)
+		t.Errorf("load of content that is not written yet: got %q, record %+v, ok %v; want \"one\", a record with the ETag, ok true", data, r, ok)
 	}
 	c = reopen(t, c)
 	c.removeEntry("/m/gone")
@@ -57,7 +57,7 @@ func TestCache_Restart(t *testing.T) {
 	data, r, ok := c.load("/m/a")
 	want := record{Path: []byte("/m/a"), Digest: digestOf([]byte("one, edited")), ContentTime: time.Unix(7, 0).UTC(), ETag: `"e"`}
 	if !ok || string(data) != "one, edited" || !cmp.Equal(r, want) {
-		t.Errorf("load: got %q %v, want the edited content; record (-want +got):\n%s", data, ok, cmp.Diff(want, r))
+		t.Errorf("load: got %q, ok %v; want the edited content, ok true; record (-want +got):\n%s", data, ok, cmp.Diff(want, r))
 	}
 	if n := len(files(t, c.dir)); n != 3 {
 		t.Errorf("got %d files, want an index and two contents", n)
@@ -201,7 +201,7 @@ func TestCache_NoDirectory(t *testing.T) {
 		t.Errorf("problems: got %s, want the failed write", got)
 	}
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("load of content that is not written yet: got %q, ok %v; want \"one\" and ok", data, ok)
+		t.Errorf("load of content that is not written yet: got %q, ok %v; want \"one\", ok true", data, ok)
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestCache_NoDirectory(t *testing.T) {
 	c = reopen(t, c)
 	defer c.close()
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("load after the directory can be created: got %q, ok %v; want \"one\" and ok", data, ok)
+		t.Errorf("load after the directory can be created: got %q, ok %v; want \"one\", ok true", data, ok)
 	}
 }
 
@@ -387,7 +387,7 @@ func FuzzRemoveChecksum(f *testing.F) {
 			return
 		}
 		if digest != digestOf(payload) || !bytes.Equal(addChecksum(payload), data) {
-			t.Errorf("removeChecksum(%q): got %q %s, but addChecksum returns other bytes for this payload", data, payload, digest)
+			t.Errorf("removeChecksum(%q): got payload %q, digest %s; want the digest of this payload, and that addChecksum of the payload returns the argument", data, payload, digest)
 		}
 	})
 }

@@ -183,7 +183,7 @@ func TestDir_UnreadableCache_Accept(t *testing.T) {
 }
 
 // TestDir_LateCache checks that podd uses a cache that can be opened only after podd has read the
-// directory. podd must not overwrite the cache before.
+// directory. Until then, podd must not overwrite the cache.
 func TestDir_LateCache(t *testing.T) {
 	for _, name := range []string{"I/O error reading the index", "directory of the source cannot be opened"} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestDir_LateCache(t *testing.T) {
 }
 
 // TestURL_LateCache checks that the cached content of a URL runs as soon as the cache can be
-// opened. An invalid content must not replace the cached content before.
+// opened. Until then, invalid content must not replace the cached content.
 func TestURL_LateCache(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
@@ -262,9 +262,9 @@ func TestURL_LateCache(t *testing.T) {
 	}
 }
 
-// TestCache_KeepsUnreadableIndex checks that the first write sets aside an index that cannot be
-// used, together with its contents. If this happens several times, only the directory that was set
-// aside last must be kept.
+// TestCache_KeepsUnreadableIndex checks that the first write moves an index that cannot be used, and
+// the content files of this index, to another directory. If this happens several times, podd must keep
+// only the directory of the last move.
 func TestCache_KeepsUnreadableIndex(t *testing.T) {
 	for _, name := range []string{"index truncated", "index of a newer version", "directory instead of an index"} {
 		t.Run(name, func(t *testing.T) {
@@ -289,24 +289,23 @@ func TestCache_KeepsUnreadableIndex(t *testing.T) {
 			c = reopen(t, c)
 			defer c.close()
 			if data, _, ok := c.load("/m/b"); !ok || string(data) != "four" {
-				t.Errorf("load: got %q, ok %v; want \"four\" and ok", data, ok)
+				t.Errorf("load: got %q, ok %v; want \"four\", ok true", data, ok)
 			}
 			got := map[string]string{}
 			for path, content := range files(t, dir+".unreadable") {
 				got[filepath.Join(dir, filepath.Base(path))] = content
 			}
 			if diff := cmp.Diff(unusable, got); diff != "" {
-				t.Errorf("directory that was set aside (-want +got):\n%s", diff)
+				t.Errorf("directory to which the index was moved (-want +got):\n%s", diff)
 			}
 			if entries, err := os.ReadDir(c.dir); err != nil || len(entries) != 2 {
-				t.Errorf("directories: got %v, %v, want the directory of the source and the one that was set aside", entries, err)
+				t.Errorf("directories: got %v, error %v; want the directory of the source and the directory to which the index was moved", entries, err)
 			}
 		})
 	}
 }
 
-// TestPrune_UnreadableCache checks that an unreadable cache is kept as long as its source is
-// configured.
+// TestPrune_UnreadableCache checks that Prune keeps an unreadable cache if its source is configured.
 func TestPrune_UnreadableCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sources")
 	for _, source := range []string{"/configured", "/removed"} {

@@ -72,8 +72,8 @@ func TestDir_ReadsTwiceWithoutLeases(t *testing.T) {
 	r.untilPods("a=2")
 }
 
-// TestDir_EqualReadings checks that a file is complete only after two equal reads at least
-// secondReadDelay apart, if the kernel does not report writers.
+// TestDir_EqualReadings checks when podd regards a file as complete if the kernel does not report
+// writers. podd must have read the same content with the same stamp twice, at least secondReadDelay apart.
 func TestDir_EqualReadings(t *testing.T) {
 	now := time.Now()
 	one, two := readResult{digest: "1", stamp: stamp{size: 1}}, readResult{digest: "2", stamp: stamp{size: 1}}
@@ -88,7 +88,7 @@ func TestDir_EqualReadings(t *testing.T) {
 		{touched, 3 * secondReadDelay, false}, {touched, 4 * secondReadDelay, true},
 	} {
 		if err := first.confirm(step.readResult, now.Add(step.after)); (err == nil) != step.complete {
-			t.Errorf("step %d: got error %v, want complete: %v", i, err, step.complete)
+			t.Errorf("step %d: got error %v, want none if the file is complete; file is complete: %v", i, err, step.complete)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestDir_WritableDuringRead(t *testing.T) {
 		f.check(time.Now())
 		f.close()
 		if podsOf(last) != "" || !strings.Contains(problemsOf(last), test.want.Error()) {
-			t.Errorf("%s: got pods %q and problems %s, want no pods and %q", name, podsOf(last), problemsOf(last), test.want)
+			t.Errorf("%s: got pods %q and problems %s, want no pods and a problem with %q", name, podsOf(last), problemsOf(last), test.want)
 		}
 	}
 }
@@ -172,16 +172,16 @@ func TestDir_MissingState(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	if got, want := states(0), "a.yaml missing=false, b.yaml missing=false"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		t.Errorf("file states: got %s, want %s", got, want)
 	}
 	if err := os.Remove(d.in("a.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := states(time.Millisecond), "a.yaml missing=true, b.yaml missing=false"; got != want {
-		t.Errorf("removed: got %s, want %s", got, want)
+		t.Errorf("file states after the removal: got %s, want %s", got, want)
 	}
 	if got, want := states(2*removeDelay), "b.yaml missing=false"; got != want {
-		t.Errorf("after the delay: got %s, want %s", got, want)
+		t.Errorf("file states after removeDelay: got %s, want %s", got, want)
 	}
 }
 

@@ -117,7 +117,8 @@ func (r *running) emit(b manifest.Batch) {
 	r.update = make(chan struct{})
 }
 
-// batches returns all emitted Batches. updated is closed when the source emits the next Batch.
+// batches returns all emitted Batches. The channel updated is closed when the source emits the next
+// Batch.
 func (r *running) batches() (all []manifest.Batch, updated <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +172,7 @@ func (r *running) untilProblem(text string, names ...string) manifest.Batch {
 	})
 }
 
-// podsOf returns the pods of a Batch as "name" or "name=arg", in its order.
+// podsOf returns the pods of a Batch as "name" or "name=arg", in the order of the Batch.
 func podsOf(b manifest.Batch) string {
 	var names []string
 	for _, p := range b.Pods {
@@ -197,7 +198,7 @@ func problemsOf(b manifest.Batch) string {
 func show(b manifest.Batch) string {
 	s := fmt.Sprintf("pods %q complete %v", podsOf(b), b.IsComplete)
 	for _, f := range b.FileStates {
-		s += fmt.Sprintf("\n\t%s digest %.12s not current because of %q", f.Path, f.Digest, f.OutdatedReason)
+		s += fmt.Sprintf("\n\t%s digest %.12s, outdated because of %q (current if \"\")", f.Path, f.Digest, f.OutdatedReason)
 	}
 	return s + "\n" + problemsOf(b)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // TestDir_EmptyDirectory checks that an empty directory removes pods only if it is the directory
-// that contained their manifests, while podd runs and after a restart.
+// that contained their manifests. It checks this while podd runs and after a restart.
 func TestDir_EmptyDirectory(t *testing.T) {
 	mount := func(t *testing.T, d tree) {
 		t.Helper()
@@ -145,7 +145,8 @@ func TestDir_LateMount(t *testing.T) {
 }
 
 // TestDir_UnmountedBeforeStore checks that an empty directory is not a complete listing if podd has
-// recorded a mount at the directory. The host has stopped before the cache contained a manifest.
+// recorded a mount at the directory. The cache contains no manifest, as if the host had stopped before
+// podd could write one.
 func TestDir_UnmountedBeforeStore(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	if err := unix.Mount("podd-test", d.path, "tmpfs", 0, "size=1m,mode=755"); err != nil {
@@ -244,7 +245,7 @@ func TestIdentity(t *testing.T) {
 		b := c.a
 		c.change(&b)
 		if got := c.a.mayMatch(b); got != c.want || b.mayMatch(c.a) != got {
-			t.Errorf("%s: got matches %t and %t, want %t", name, got, b.mayMatch(c.a), c.want)
+			t.Errorf("%s: mayMatch: got %t, with the identities swapped %t; want %t for both", name, got, b.mayMatch(c.a), c.want)
 		}
 	}
 }

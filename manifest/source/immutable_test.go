@@ -34,7 +34,7 @@ func TestCheckImmutable(t *testing.T) {
 	} {
 		f := checkImmutable(read(test.after), read(test.before))
 		if f.HasRefusedDocument() != test.refused {
-			t.Errorf("%s: got refused %v, want %v; problems: %v", name, f.HasRefusedDocument(), test.refused, f.Problems)
+			t.Errorf("%s: HasRefusedDocument: got %v, want %v; problems: %v", name, f.HasRefusedDocument(), test.refused, f.Problems)
 		}
 		for _, p := range f.Problems {
 			if strings.Contains(p.String(), "hunter2") {

@@ -105,7 +105,7 @@ func TestURL_StopsDuringRequest(t *testing.T) {
 		began := time.Now()
 		r.stop()
 		if took := time.Since(began); took != 0 {
-			t.Errorf("stopped after %v, want at once", took)
+			t.Errorf("stop took %v, want 0s", took)
 		}
 		if all, _ := r.batches(); len(all) != 0 {
 			t.Errorf("batches emitted while stopping: got %s, want none", show(all[0]))
@@ -135,7 +135,7 @@ func TestURL_HidesSecrets(t *testing.T) {
 			}
 		}
 		if f.requests()[0].header.Get("Authorization") != "Bearer hunter2" {
-			t.Error("request without the header, want it")
+			t.Error("request: got no Authorization header, want the configured header")
 		}
 		r.stop()
 	})

@@ -34,8 +34,8 @@ func TestPollInterval(t *testing.T) {
 	}
 }
 
-// TestPollInterval_Property checks that no wait is shorter than the server requested, or longer than
-// maxRequestInterval without such a request.
+// TestPollInterval_Property checks that a wait is never shorter than Retry-After. A wait must also not
+// be longer than the longest of maxRequestInterval, the configured frequency and Retry-After.
 func TestPollInterval_Property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		frequency := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "frequency"))

@@ -65,7 +65,7 @@ func TestRead_ConcurrentWrite(t *testing.T) {
 				return c.during()
 			}}
 			if _, err := r.read(p, "a.yaml", false, &firstRead{}, time.Now()); !errors.Is(err, c.want) {
-				t.Errorf("got %v, want %v", err, c.want)
+				t.Errorf("read: got error %v, want %v", err, c.want)
 			}
 		})
 	}
@@ -77,6 +77,6 @@ func TestRead_ConcurrentWrite(t *testing.T) {
 	grow := reader{func(*os.File) writerState { d.write("a.yaml", yaml("a", "b")); return noWriter }}
 	d.write("a.yaml", yaml("a"))
 	if _, err := grow.read(p, "a.yaml", false, &firstRead{}, time.Now()); !errors.Is(err, errOpenForWriting) {
-		t.Errorf("a file that grew: got %v, want %v", err, errOpenForWriting)
+		t.Errorf("read of a file that grew: got error %v, want %v", err, errOpenForWriting)
 	}
 }

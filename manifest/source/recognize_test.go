@@ -55,7 +55,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 			b := r.untilProblem(problem, "s", "a", "b")
 			for _, f := range b.FileStates {
 				if want := filepath.Base(f.Path) != "s.yaml"; (f.OutdatedReason == outdatedGone) != want {
-					t.Errorf("%s: got OutdatedReason %q, want %q: %v", f.Path, f.OutdatedReason, outdatedGone, want)
+					t.Errorf("%s: got OutdatedReason %q; want the reason %q: %v", f.Path, f.OutdatedReason, outdatedGone, want)
 				}
 			}
 			d.write("s.yaml", yaml("s=2"))
@@ -112,7 +112,7 @@ func TestDir_Replaced(t *testing.T) {
 		f.nextScan = time.Time{}
 		f.check(now)
 		if got := podsOf(last); got != pods || last.IsComplete != complete || (problem == "") != (len(last.Problems) == 0) || !strings.Contains(problemsOf(last), problem) {
-			t.Errorf("got %s, want pods %q, complete %v and problem %q", show(last), pods, complete, problem)
+			t.Errorf("got %s, want pods %q, complete %v and problem %q (no problem if \"\")", show(last), pods, complete, problem)
 		}
 	}
 	check(0, "a b c", "")

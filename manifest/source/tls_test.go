@@ -84,8 +84,8 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// serveTLS starts a server that requires client certificates of the authority and returns a
-// pod named after the client.
+// serveTLS starts a server that requires client certificates of the authority. The server responds
+// with a pod that has the name of the client.
 func (a *authority) serveTLS() *httptest.Server {
 	cert, key := a.sign("server")
 	pair, err := tls.X509KeyPair(cert, key)
@@ -141,7 +141,7 @@ func TestURL_ClientCertificate(t *testing.T) {
 	client("two")
 	r.untilPods("two")
 	if all, _ := r.batches(); strings.Contains(show(all[len(all)-1]), "PRIVATE") {
-		t.Error("a Problem contains the private key, want that none does")
+		t.Error("got a Problem that contains the private key, want none")
 	}
 	write("key", bytes.Repeat([]byte("no key "), 9))
 	r.until("a problem of the key", func(b manifest.Batch) bool {

@@ -38,11 +38,11 @@ func TestURL_SendsValidators(t *testing.T) {
 		<-time.After(10 * time.Minute)
 		requests := f.requests()
 		if len(requests) < 25 || len(requests) > 38 {
-			t.Errorf("got %d requests in 10 minutes, want one in 16 to 24 s", len(requests))
+			t.Errorf("got %d requests in 10 minutes, want 25 to 38 (one every 16 to 24 s)", len(requests))
 		}
 		for i, q := range requests[1:] {
 			if d := q.at.Sub(requests[i].at); d < 16*time.Second || d > 24*time.Second {
-				t.Errorf("next request after %v, want 20 s ± 20 %%", d)
+				t.Errorf("time until the next request: got %v, want 20 s ± 20 %%", d)
 			}
 		}
 		if all, _ := r.batches(); len(all) != 1 {
@@ -105,10 +105,10 @@ func TestURL_InvalidResponse(t *testing.T) {
 				f.handle(c.response)
 				b := r.untilProblem(c.want, "a=1", "b")
 				if text := show(b); !b.IsComplete || strings.Contains(text, "hunter2") || strings.Contains(text, "redirected") {
-					t.Errorf("got %s, want it complete and without the query", text)
+					t.Errorf("got %s, want a complete batch without the query of the URL", text)
 				}
 				if s := b.FileStates[0]; s.OutdatedReason == "" || s.OutdatedSince.IsZero() || s.ContentTime.After(s.OutdatedSince) {
-					t.Errorf("state: got %+v, want it behind", s)
+					t.Errorf("state: got %+v, want a reason and a time since which the content is outdated", s)
 				}
 				f.handle(list("a=2"))
 				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.FileStates[0].OutdatedReason != "" {
@@ -198,7 +198,7 @@ func TestURL_NotModified_Refused(t *testing.T) {
 		f.handle(status(503))
 		r.untilProblem("503", "a")
 		f.handle(status(304))
-		r.until("the refusal alone", func(b manifest.Batch) bool {
+		r.until("only the problem of the refused content", func(b manifest.Batch) bool {
 			return !strings.Contains(problemsOf(b), "503") && b.FileStates[0].OutdatedReason == outdatedRefused
 		})
 	})
@@ -273,7 +273,7 @@ func TestURL_Cache(t *testing.T) {
 		r = poll(t, f.url("/x", o))
 		b = r.untilProblem("no response yet", "a", "b")
 		if waited := time.Since(began); waited != firstResponseWait || b.IsComplete {
-			t.Errorf("slow server: after %v got %s, want it after %v and incomplete", waited, show(b), firstResponseWait)
+			t.Errorf("slow server: after %v, got %s; want an incomplete batch after %v", waited, show(b), firstResponseWait)
 		}
 		f.handle(func(w http.ResponseWriter, r *http.Request) {
 			if got := r.Header.Get("If-None-Match"); got != `"v1"` {
@@ -292,12 +292,12 @@ func TestURL_Cache(t *testing.T) {
 		r = poll(t, f.url("/x", o))
 		r.untilPods()
 		if all, _ := r.batches(); len(all) != 1 {
-			t.Errorf("emitted %d batches, want only the response of the server", len(all))
+			t.Errorf("emitted %d batches, want 1 with the response of the server", len(all))
 		}
 		r.stop()
 		r = poll(t, unplugged.url("/x", o))
 		if b := r.untilProblem("from the cache"); !b.IsComplete {
-			t.Errorf("an empty list from the cache: got %s, want it complete", show(b))
+			t.Errorf("an empty list from the cache: got %s, want a complete batch", show(b))
 		}
 	})
 }
@@ -326,10 +326,10 @@ func TestURL_PlaceholdersAndHeaders(t *testing.T) {
 		r.until("pods", func(b manifest.Batch) bool { return len(b.Pods) == 1 })
 		q := f.requests()[0]
 		if want := "/no%20de%2F%3F/0123456789abcdef0123456789abcdef/x?n=no+de%2F%3F&t=hunter2"; q.uri != want || q.host != "other.example" {
-			t.Errorf("got request %s to %s, want %s to other.example", q.uri, q.host, want)
+			t.Errorf("got request for %s to host %s, want %s to host other.example", q.uri, q.host, want)
 		}
 		if got := fmt.Sprint(q.header["Authorization"], q.header["X-Site"], q.header["User-Agent"]); got != "[Bearer one] [42] [podd]" {
-			t.Errorf("headers: got %s, want those of the file, of the options and User-Agent podd", got)
+			t.Errorf("values of Authorization, X-Site and User-Agent: got %s, want [Bearer one] [42] [podd]", got)
 		}
 		write("headers", "Authorization: Bearer two\n")
 		f.handle(list("b"))
@@ -375,12 +375,12 @@ func TestNewURL(t *testing.T) {
 		u, err := NewURL(raw, URLOptions{Options: Options{NodeName: "node"}})
 		if failure, bad := strings.CutPrefix(want, "!"); bad {
 			if err == nil || !strings.Contains(err.Error(), failure) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("NewURL(%q): got %v, want %q without a secret", raw, err, failure)
+				t.Errorf("NewURL(%q): got error %v, want one that contains %q and no secret", raw, err, failure)
 			}
 			continue
 		}
 		if err != nil || u.Name() != want {
-			t.Errorf("NewURL(%q): got %v %v, want name %s", raw, u, err, want)
+			t.Errorf("NewURL(%q): got %v, error %v; want name %s", raw, u, err, want)
 		}
 	}
 	for name, o := range map[string]URLOptions{
@@ -390,10 +390,10 @@ func TestNewURL(t *testing.T) {
 		"header value":      {Header: http.Header{"A": {"secret\nB: c"}}},
 	} {
 		if u, err := NewURL("https://h/", o); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: got %v %v, want an error without the value", name, u, err)
+			t.Errorf("%s: got %v, error %v; want an error without the secret value", name, u, err)
 		}
 	}
 	if u, err := NewURL("https://h/x?group=a", URLOptions{Label: "2"}); err != nil || u.Name() != "https://h/x#2" {
-		t.Errorf("NewURL with a label: got %v %v, want a name that ends in #2", u.Name(), err)
+		t.Errorf("NewURL with a label: got name %v, error %v; want a name that ends in #2", u.Name(), err)
 	}
 }

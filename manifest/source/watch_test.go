@@ -75,11 +75,11 @@ func TestWatch_Precedence(t *testing.T) {
 		set := <-sets
 		for name, want := range map[string]string{"both": "/d", "file": "/d", "url": "https://u"} {
 			if p := set.Pods[key(name)]; p == nil || p.Origin.Path != want {
-				t.Errorf("pod %s: got %+v, want it from %s", name, p, want)
+				t.Errorf("pod %s: got %+v, want the pod from %s", name, p, want)
 			}
 		}
 		if got := fmt.Sprint(set.CompleteSources); got != "map[/d:true /late:false https://u:true]" {
-			t.Errorf("Complete: got %s, want false only for the source without a Batch", got)
+			t.Errorf("CompleteSources: got %s, want false only for /late, the source without a Batch", got)
 		}
 		cancel()
 		if _, open := <-sets; open {

@@ -25,7 +25,7 @@ func TestFieldTables(t *testing.T) {
 				t.Errorf("%s is not a field of a Pod", path)
 			}
 			if hasNote := r.note != ""; hasNote != (r.verdict == acceptedWithWarning || r.verdict == onlyOneValue || r.verdict == refusedWithNote) {
-				t.Errorf("%s: got note %q, want one exactly if the verdict needs an explanation", path, r.note)
+				t.Errorf("%s: got note %q, want a note if and only if the verdict needs an explanation", path, r.note)
 			}
 		}
 	}

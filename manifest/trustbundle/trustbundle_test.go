@@ -88,15 +88,15 @@ func FuzzNormalize(f *testing.F) {
 		for rest := got; len(rest) > 0; count++ {
 			block, after := pem.Decode(rest)
 			if block == nil || block.Type != "CERTIFICATE" || len(block.Headers) > 0 || bytes.Contains(after, pem.EncodeToMemory(block)) {
-				t.Fatalf("got\n%s\nwant only different certificates", got)
+				t.Fatalf("Normalize: got\n%s\nwant only certificates, each once", got)
 			}
 			rest = after
 		}
 		if again := trustbundle.Normalize(string(got), text); !bytes.Equal(again, got) {
-			t.Errorf("second call: got\n%s\nwant\n%s", again, got)
+			t.Errorf("Normalize of its own result: got\n%s\nwant\n%s", again, got)
 		}
 		if trustbundle.Check(text) == nil && (count == 0 || trustbundle.Check(string(got)) != nil) {
-			t.Errorf("got\n%s\nwant the certificates of\n%s", got, text)
+			t.Errorf("Normalize: got\n%s\nwant the certificates of\n%s", got, text)
 		}
 	})
 }

@@ -187,7 +187,7 @@ func TestValidation(t *testing.T) {
 			}
 		}
 		if got := strings.Join(fields, " "); got != tt.want {
-			t.Errorf("%.300s\ngot problems about the fields %q, want %q: %v", text, got, tt.want, f.Problems)
+			t.Errorf("%.300s\ngot problems about the fields %q, want %q; problems: %v", text, got, tt.want, f.Problems)
 		}
 	}
 }
