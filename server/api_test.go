@@ -94,7 +94,7 @@ func TestAPI_Events(t *testing.T) {
 		}
 		var e v1.Event
 		if err := watch.Decode(&e); err != nil || fmt.Sprintf("%s x%d", e.Reason, e.Count) != want {
-			t.Errorf("got %+v %v, want %s", e, err, want)
+			t.Errorf("next event of the watch: got %+v, error %v; want %s", e, err, want)
 		}
 	}
 	for _, query := range []string{"?watch=so", "?revision=x", "?watch=1&revision=-2"} {
@@ -170,7 +170,7 @@ func TestServeLogs_Errors(t *testing.T) {
 					t.Fatal(err)
 				}
 				if resp.StatusCode != tt.status || string(body) != tt.body || resp.Trailer.Get(ErrorTrailer) != tt.trailer {
-					t.Errorf("got %d %q trailer %q, want %d %q trailer %q", resp.StatusCode, body, resp.Trailer.Get(ErrorTrailer), tt.status, tt.body, tt.trailer)
+					t.Errorf("got status %d, body %q, error trailer %q; want status %d, body %q, error trailer %q", resp.StatusCode, body, resp.Trailer.Get(ErrorTrailer), tt.status, tt.body, tt.trailer)
 				}
 			})
 		}
@@ -196,7 +196,7 @@ func TestServeLogs_Follow(t *testing.T) {
 	}
 	resp.Body.Close()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the reader returned %v, want context.Canceled", err)
+		t.Errorf("the LogReader returned error %v, want context.Canceled", err)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestCredential_FromBrowser(t *testing.T) {
 			r.Host, r.Header = c.host, c.header
 			issued = 0
 			if a.Handler().ServeHTTP(w, r); w.Code != c.want || (issued > 0) != (c.want == 200) {
-				t.Errorf("%s: %s: got %d with %d calls, want %d", c.name, method, w.Code, issued, c.want)
+				t.Errorf("%s: %s: got status %d and %d issued credentials, want status %d and a credential only with status 200", c.name, method, w.Code, issued, c.want)
 			}
 		}
 	}
@@ -387,7 +387,7 @@ func TestCredential_Duration(t *testing.T) {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/credential"+query, nil))
 		if got != want || (w.Code == 200) != (want > 0) || want == 0 && w.Code != 400 {
-			t.Errorf("%q: got %s and %d %s, want %s", query, got, w.Code, w.Body, want)
+			t.Errorf("%q: got duration %s and response %d %s, want duration %s (status 400 if 0s)", query, got, w.Code, w.Body, want)
 		}
 	}
 }

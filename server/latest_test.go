@@ -72,7 +72,7 @@ func TestLatest_Update(t *testing.T) {
 	})
 }
 
-// TestLatest_UpdateCost checks that an update does not copy the unchanged pods as long as no reader
+// TestLatest_UpdateCost checks that an update does not copy the unchanged pods before a reader
 // requests the new View.
 func TestLatest_UpdateCost(t *testing.T) {
 	cost := func(n int) uint64 {

@@ -44,7 +44,7 @@ func statusLine(t *testing.T, c net.Conn, request string) string {
 func waitClosed(t *testing.T, c net.Conn) {
 	t.Helper()
 	if n, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, unix.ECONNRESET) {
-		t.Errorf("got %d bytes and error %v, want a closed connection", n, err)
+		t.Errorf("reading until the end: got %d bytes and error %v, want the end of a closed connection", n, err)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestReadOnly_Private(t *testing.T) {
 			t.Errorf("%s: got private fields %q, want none", path, found)
 		}
 		if path == "/page/state" && !strings.Contains(w.Body.String(), ": Invalid value: ") {
-			t.Errorf("%s: the problem of the pod is missing", path)
+			t.Errorf("%s: got no problem of the pod, want it in the response", path)
 		}
 		shown[path] = len(redacttest.FindMarks(marks.Public, w.Body.String()))
 	}

@@ -75,7 +75,7 @@ func TestReadOnly_BrowserHosts(t *testing.T) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/pods", nil)
 		r.Host, r.Header = c.host, c.header
 		if h.ServeHTTP(w, r); w.Code != c.want {
-			t.Errorf("node %s, Host %q, %v: got %d %q, want %d", c.node, c.host, c.header, w.Code, w.Body, c.want)
+			t.Errorf("node %s, Host %q, header %v: got %d %q, want %d", c.node, c.host, c.header, w.Code, w.Body, c.want)
 		}
 	}
 }

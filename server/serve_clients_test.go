@@ -78,7 +78,7 @@ func TestCloseClients(t *testing.T) {
 	for lines := bufio.NewReader(taken); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("the stream of a client whose certificate is not revoked ended: %v", err)
+			t.Fatalf("stream of a client whose certificate is not revoked: got error %v, want a line", err)
 		}
 		if line == "echo\n" {
 			break
@@ -86,7 +86,7 @@ func TestCloseClients(t *testing.T) {
 	}
 	for _, c := range []net.Conn{idle, anonymous} {
 		if got := statusLine(t, c, "GET /idle"); got != "HTTP/1.1 200 OK" {
-			t.Errorf("response to a client whose certificate is not revoked: got %s", got)
+			t.Errorf("response to a client without a revoked certificate: got %s, want status 200", got)
 		}
 	}
 	connect("/idle", revoked) // CloseClients only closes connections; the handler must reject the certificate

@@ -145,10 +145,10 @@ func TestServe_Shutdown(t *testing.T) {
 		t.Errorf("Serve: got error %v, want nil", err)
 	}
 	if !ended {
-		t.Error("Serve returned before the handler did")
+		t.Error("Serve returned before the handler, want Serve to wait for the handler")
 	}
 	if err := <-client; err != nil {
-		t.Errorf("the client got %v, want a complete response", err)
+		t.Errorf("client: got error %v, want a complete response", err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // client returns the TLS state of a connection whose client presents a new
-// certificate of a.
+// certificate that the authority a has signed.
 func client(t *testing.T, a *pki.Authority, user string, life time.Duration, groups ...string) *tls.ConnectionState {
 	t.Helper()
 	cert, key, err := a.SignClient(user, groups, life)
@@ -86,7 +86,7 @@ func TestAuthenticator(t *testing.T) {
 		}
 		u, ok := a.authenticate(r)
 		if ok != (c.want != "") || ok && u.String() != c.want {
-			t.Errorf("%s: got %q %t, want %q", c.name, u, ok, c.want)
+			t.Errorf("%s: got user %q, authenticated %t; want user %q (\"\" if authentication must fail)", c.name, u, ok, c.want)
 		}
 	}
 	r := httptest.NewRequest("GET", "/pods", nil)
@@ -97,11 +97,11 @@ func TestAuthenticator(t *testing.T) {
 	r = httptest.NewRequest("GET", "/pods", nil)
 	r.Header.Set("Authorization", "Bearer abc")
 	if u, ok := (&Authenticator{AllowsAnonymous: true}).authenticate(r); !ok || u.Name != anonymousUser {
-		t.Errorf("a token that nothing authenticates: got %q %t, want %s", u, ok, anonymousUser)
+		t.Errorf("a token that nothing authenticates: got user %q, authenticated %t; want user %s, true", u, ok, anonymousUser)
 	}
 }
 
-// allows returns the decision of an Authorizer that must not fail.
+// allows returns the decision of the Authorizer by. If by returns an error, the test fails.
 func allows(t *testing.T, by Authorizer, u User, a Attributes) bool {
 	t.Helper()
 	may, err := by.Allows(t.Context(), u, a)
@@ -120,7 +120,7 @@ func TestParseTokens(t *testing.T) {
 	} {
 		_, err := ParseTokens([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%q: got %v, want %q", text, err, want)
+			t.Errorf("%q: got error %v, want %q in it", text, err, want)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestParsePolicy_Errors(t *testing.T) {
 		"{": "document 1",
 	} {
 		if _, err := ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
+			t.Errorf("%q: got error %v, want %q in it", text, err, want)
 		}
 	}
 	if p, err := ParsePolicy([]byte("\n---\n# nothing\n")); err != nil || len(p.grants) != 0 {

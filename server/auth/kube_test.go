@@ -97,7 +97,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 	in, _ := p.Rules(known("tenant"), "a")
 	out, _ := p.Rules(known("tenant"), "c")
 	if len(in) != len(defaultGrants)+2 || len(out) != len(defaultGrants) {
-		t.Errorf("rules of tenant: got %d in namespace a, %d in namespace c", len(in), len(out))
+		t.Errorf("rules of tenant: got %d in namespace a, %d in namespace c; want %d, %d", len(in), len(out), len(defaultGrants)+2, len(defaultGrants))
 	}
 }
 
@@ -251,7 +251,7 @@ func TestProxied(t *testing.T) {
 	// Access reviews report the permissions that Guard enforces.
 	look := Attributes{Verb: "list", Resource: "pods", Namespace: "a", Subresources: []string{""}}
 	if may := (ProxyAuthorizer{onlyNodes{}, "n1"}); !allows(t, may, User{}, look) || allows(t, may, User{}, Attributes{Verb: "create", Resource: "pods", Subresources: []string{""}}) {
-		t.Error("the review of a user who may proxy to the node differs from the decision of Guard")
+		t.Error("user who may proxy to the node: got no permission to list pods, or the permission to create pods; want only the permission to list, as from Guard")
 	}
 }
 
@@ -310,7 +310,7 @@ func TestProxied_MayReadSecret(t *testing.T) {
 		name     string
 		inner    Authorizer
 		user     User
-		all, own bool // want for all Secrets of the namespace, for the Secret "own"
+		all, own bool // wanted results for all Secrets of the namespace and for the Secret "own"
 	}{
 		{"get nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
 		{"list secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [list, watch]}`), bob, false, false},
@@ -323,7 +323,7 @@ func TestProxied_MayReadSecret(t *testing.T) {
 	} {
 		p := ProxyAuthorizer{WriteAuthorizer{c.inner}, "n1"}
 		if all, own := p.MayReadSecret(t.Context(), c.user, "a", ""), p.MayReadSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
-			t.Errorf("%s: may read all Secrets and own: got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
+			t.Errorf("%s: MayReadSecret of all Secrets and of the Secret \"own\": got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
 		}
 	}
 }
@@ -336,7 +336,7 @@ func TestProxied_AllowsSecret(t *testing.T) {
 		name     string
 		inner    Authorizer
 		user     User
-		all, own bool // want for all Secrets of the namespace, for the Secret "own"
+		all, own bool // wanted results for all Secrets of the namespace and for the Secret "own"
 	}{
 		{"no permission", Policy{}, bob, false, false},
 		{"get nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
@@ -462,9 +462,9 @@ func TestProxied_KubeletAPI(t *testing.T) {
 	}
 }
 
-// TestGuard_ForwardedWrite checks that a forwarded request has the credential of the API server and
-// not that of the user who sent it. So Guard rejects a request that needs root's credential. Access
-// reviews have the same result, because their Authorizer gets the User that Guard passes on.
+// TestGuard_ForwardedWrite checks that Guard rejects a forwarded request that needs root's
+// credential. Guard cannot check whether the user who sent the request is root, because a forwarded
+// request has only the credential of the API server. Access reviews must have the same result.
 func TestGuard_ForwardedWrite(t *testing.T) {
 	tokens, err := ParseTokens([]byte("api,kube-apiserver-kubelet-client,1,system:masters\n"))
 	if err != nil {
@@ -524,10 +524,10 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 			a := Attributes{Verb: c.verb, Resource: c.resource, Namespace: "a", Subresources: []string{c.part}}
 			want := c.open || !forwarded
 			if got := allows(t, reviewer, user, a); got != want {
-				t.Errorf("forwarded %t: %+v: the review allows it: got %t, want %t", forwarded, a, got, want)
+				t.Errorf("forwarded %t: %+v: the access review allows the request: got %t, want %t", forwarded, a, got, want)
 			}
 			if got := anyCovers(rules, a); got != want {
-				t.Errorf("forwarded %t: %+v: the rules cover it: got %t, want %t", forwarded, a, got, want)
+				t.Errorf("forwarded %t: %+v: the rules cover the request: got %t, want %t", forwarded, a, got, want)
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func TestHandler_Names(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != test.want || len(children) == 0 || len(all) > 1 && len(children) < len(all)-1 {
-			t.Errorf("%s: got %v with children %v, want %s", test.target, got, children, test.want)
+			t.Errorf("%s: got cgroups %v with children %v, want cgroups %s, each below the first one as a child", test.target, got, children, test.want)
 		}
 	}
 	for target, want := range map[string][]string{
@@ -233,11 +233,11 @@ func TestHandler_Version(t *testing.T) {
 	var got string
 	w := get(fixedMeter{}, "GET", "/api/v2.1/version")
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Errorf("got %d %s, want a string", w.Code, w.Body)
+		t.Errorf("got %d %s, want a JSON string", w.Code, w.Body)
 	}
 }
 
-// strictMeter fails the test if the processes of a cgroup are read that is not measured.
+// strictMeter is a fixedMeter that fails the test if the processes of an unmeasured cgroup are read.
 type strictMeter struct {
 	fixedMeter
 	t *testing.T
@@ -245,7 +245,7 @@ type strictMeter struct {
 
 func (s strictMeter) Processes(ctx context.Context, cgroup string) ([]model.ProcessInfo, error) {
 	if all, _ := s.Containers(ctx); all[cgroup] == nil {
-		s.t.Errorf("processes of %q were read, which is not measured", cgroup)
+		s.t.Errorf("processes of the unmeasured cgroup %q were read", cgroup)
 	}
 	return s.fixedMeter.Processes(ctx, cgroup)
 }

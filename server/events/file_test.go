@@ -59,7 +59,7 @@ func TestFile(t *testing.T) {
 	})
 	got := readEvents(t, path)
 	if len(got) != 5 || got[0] != "again x1" || !slices.Contains(got, "again x150") || !slices.Contains(got, "last x1") {
-		t.Errorf("got lines %q, want 5 with again x1 first, again x150 and last x1", got)
+		t.Errorf("got lines %q, want 5 lines: \"again x1\" as the first, and \"again x150\" and \"last x1\" among the others", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("file of events: got %v, error %v; want mode 0600", info.Mode(), err)
@@ -83,7 +83,7 @@ func TestFile_NewestCount(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 			if got := strings.Join(readEvents(t, path), ", "); got != want {
-				t.Errorf("got lines %s, want %s", got, want)
+				t.Errorf("got lines %q, want %q", got, want)
 			}
 		}
 		repeat("again x1")
@@ -95,7 +95,7 @@ func TestFile_NewestCount(t *testing.T) {
 		}
 	})
 	if got := strings.Join(readEvents(t, path), ", "); got != "again x1, again x3, again x6" {
-		t.Errorf("got lines %s, want again x1, again x3, again x6", got)
+		t.Errorf("got lines %q, want \"again x1, again x3, again x6\"", got)
 	}
 }
 
@@ -124,8 +124,8 @@ func TestFile_MaxSize(t *testing.T) {
 	}
 }
 
-// TestFile_NotRegular checks that a symbolic link is not followed, a FIFO does not block, and that
-// each of the two errors is logged once.
+// TestFile_NotRegular checks that podd does not follow a symbolic link at the path of the file, and
+// that a FIFO at this path does not block podd. Each of the two errors must be logged once.
 func TestFile_NotRegular(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")

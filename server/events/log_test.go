@@ -95,12 +95,12 @@ func TestLog_Repetitions(t *testing.T) {
 	}
 	got := lines(l, 0)
 	if len(got) != 12 || !slices.Contains(got, "BackOff again x10000") || !slices.Contains(got, "Unhealthy (combined from similar events): at 9999 x9990") {
-		t.Errorf("got events %q, want 12, with one for all repetitions of BackOff, and one that combines 9990 of Unhealthy", got)
+		t.Errorf("got events %q, want 12, among them one for all repetitions of BackOff, and one that combines 9990 occurrences of Unhealthy", got)
 	}
 	// After a long time, events with new messages are not combined any longer.
 	l.Add(note("Unhealthy", "later", time.Hour))
 	if got := lines(l, 20000); !slices.Equal(got, []string{"Unhealthy later x1"}) {
-		t.Errorf("events after the pause: got %q, want only Unhealthy later x1", got)
+		t.Errorf("events after the pause: got %q, want only \"Unhealthy later x1\"", got)
 	}
 }
 
@@ -124,8 +124,8 @@ func TestLog_Limits(t *testing.T) {
 	}
 }
 
-// TestLog_Properties checks that no events are missing except dropped ones, that newer events are
-// in the order of their revisions, and that names are unique.
+// TestLog_Properties checks that the log contains all events that it has not dropped, that Events
+// returns newer events in the order of their revisions, and that names are unique.
 func TestLog_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := New(Options{Node: "node", MaxEvents: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most"), MaxEventsPerObject: rapid.SampledFrom([]int{2, 1000}).Draw(t, "each")})
@@ -165,7 +165,7 @@ func TestLog_Properties(t *testing.T) {
 			}
 		}
 		if !bounded && (counted != total || len(all) != len(followed)) {
-			t.Fatalf("got %d of %d occurrences in %d events; the client has %d events", counted, total, len(all), len(followed))
+			t.Fatalf("got %d occurrences, want %d; got %d events, want %d as at the client", counted, total, len(all), len(followed))
 		}
 		if len(all) > l.o.MaxEvents {
 			t.Fatalf("got %d events, want at most %d", len(all), l.o.MaxEvents)
@@ -231,7 +231,7 @@ func TestLog_Memory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 900<<10 {
-		t.Errorf("%d events need %d bytes, which is more than the limit of the test", l.allSeries.Len(), kept)
+		t.Errorf("%d events need %d bytes, want at most 900 KiB", l.allSeries.Len(), kept)
 	} else {
 		t.Logf("%d events need %d bytes", l.allSeries.Len(), kept)
 	}

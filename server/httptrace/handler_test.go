@@ -70,11 +70,11 @@ func TestHandler(t *testing.T) {
 		s := ended[0]
 		want, got := attribute.NewSet(c.attrs...), attribute.NewSet(s.Attributes()...)
 		if s.Name() != c.name || s.SpanKind() != trace.SpanKindServer || s.Status().Code != c.status || !got.Equals(&want) {
-			t.Errorf("%s: got %s, %v, %v, want %s, %v, %v", c.target, s.Name(), s.Status().Code, got.ToSlice(), c.name, c.status, want.ToSlice())
+			t.Errorf("%s: got span %s, status %v, attributes %v; want span %s, status %v, attributes %v", c.target, s.Name(), s.Status().Code, got.ToSlice(), c.name, c.status, want.ToSlice())
 		}
 		const parent = "0102030405060708090a0b0c0d0e0f10"
 		if !s.Parent().IsRemote() || s.SpanContext().TraceID().String() != parent {
-			t.Errorf("%s: got trace %s, want that of the client", c.target, s.SpanContext().TraceID())
+			t.Errorf("%s: got trace ID %s, want the trace ID of the client", c.target, s.SpanContext().TraceID())
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestHandler_NotRecorded(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/exec/web/main", nil))
 		if want := name == "not sampled"; (w.Code == 200) != want || !strings.HasSuffix(w.Body.String(), "out") {
-			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: got %d %s, want the output of the handler, with status 200 only if the request has a span", name, w.Code, w.Body)
 		}
 	}
 }

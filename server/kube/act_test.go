@@ -64,7 +64,7 @@ func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string)
 		grants = []string{"exec", "attach", "portforward"}
 	}
 	if a.Verb != "create" && a.Verb != "" || slices.ContainsFunc(a.Subresources, func(s string) bool { return !slices.Contains(grants, s) }) {
-		t.Errorf("%s %s ran %q: got authorization as %+v, want the verb create and a subresource that permits to run processes", method, target, n.LastCall, a)
+		t.Errorf("%s %s ran %q: authorized as %+v, want the verb create and a subresource that allows running processes", method, target, n.LastCall, a)
 	}
 	return true
 }

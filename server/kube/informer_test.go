@@ -70,7 +70,7 @@ func testInformer(t *testing.T, streams bool) {
 		t.Errorf("informer used a list request: got %t, want %t", listed, !streams)
 	}
 	if all, err := pods.Lister().List(labels.Everything()); err != nil || len(all) != 2 {
-		t.Fatalf("got %v %v", all, err)
+		t.Fatalf("cache of the informer: got pods %v, error %v; want 2 pods", all, err)
 	}
 	n.PutPod(kubetest.Pod("default", "new-n1", "3"))
 	await("waiting for the added pod", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u3" })
@@ -124,7 +124,7 @@ func TestAPI_Client(t *testing.T) {
 	}
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil || review.Status.UserInfo.Username != "bob" {
-		t.Errorf("SelfSubjectReview: got %v %v", review, err)
+		t.Errorf("SelfSubjectReview: got %v, error %v; want the user bob", review, err)
 	}
 	if list, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{Limit: 500}); err != nil || len(list.Items) != 1 || string(list.Items[0].Data["k"]) != "v" {
 		t.Errorf("secrets: got %v and error %v, want the Secret with its data", list, err)

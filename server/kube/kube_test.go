@@ -34,7 +34,7 @@ func TestProxy_Redirects(t *testing.T) {
 	} {
 		w := kubetest.SendRequest(t, api.Handler(), "GET", "/api/v1/nodes/n1/proxy"+path, "", "")
 		if got := w.Header().Get("Location"); got != want {
-			t.Errorf("%s: got %d %q, want %q", path, w.Code, got, want)
+			t.Errorf("%s: got status %d, Location %q; want Location %q", path, w.Code, got, want)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestUnsupported_InCluster(t *testing.T) {
 		api.InCluster = cluster
 		w := kubetest.SendRequest(t, api.Handler(), "POST", "/api/v1/namespaces/default/pods", "", "")
 		if w.Code != 405 || strings.Contains(w.Body.String(), "--api-manifest-dir") != want {
-			t.Errorf("in a cluster %t: got %d %s, want 405 with --api-manifest-dir: %t", cluster, w.Code, w.Body, want)
+			t.Errorf("in a cluster %t: got %d %s, want 405; response contains --api-manifest-dir: %t", cluster, w.Code, w.Body, want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestReview_Forwarded(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		h.ServeHTTP(w, r.WithContext(auth.WithUser(r.Context(), u)))
 		if w.Code != 201 {
-			t.Fatalf("%s %s: got %d %s", kind, spec, w.Code, w.Body)
+			t.Fatalf("%s %s: got %d %s, want 201", kind, spec, w.Code, w.Body)
 		}
 		return w.Body.String()
 	}
@@ -45,7 +45,7 @@ func TestReview_Forwarded(t *testing.T) {
 		}
 		rules := review(user, "SelfSubjectRulesReview", `{"namespace":"a"}`)
 		if all := strings.Contains(rules, `"resources":["*"]`); all == forwarded {
-			t.Errorf("forwarded %t: got rules %s", forwarded, rules)
+			t.Errorf("forwarded %t: got rules %s, want all resources in them only if the request is not forwarded", forwarded, rules)
 		}
 	}
 }

@@ -222,7 +222,7 @@ func TestAPI_DebuggingDisabled(t *testing.T) {
 }
 
 // TestServeLog_EndSentSeparately checks that the end of a log is sent separately from its last
-// bytes, because an API server loses bytes that arrive with the end for WebSocket clients.
+// bytes. If both arrive together, an API server does not send these bytes to WebSocket clients.
 func TestServeLog_EndSentSeparately(t *testing.T) {
 	n := newNode()
 	s := httptest.NewServer((&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true}).Handler())
@@ -233,7 +233,7 @@ func TestServeLog_EndSentSeparately(t *testing.T) {
 	}
 	defer r.Body.Close()
 	if r.StatusCode != 200 || r.ContentLength != -1 {
-		t.Errorf("got status %s, content length %d; want 200, -1", r.Status, r.ContentLength)
+		t.Errorf("got status %s, content length %d; want status 200, content length -1 (chunked)", r.Status, r.ContentLength)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestAPI_EndpointDisabled(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if w.Code != 405 || w.Body.String() != want {
-			t.Errorf("%s: got %d %q, want %q", target, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %q, want 405 %q", target, w.Code, w.Body, want)
 		}
 	}
 }
@@ -272,13 +272,13 @@ func TestAPI_Checkpoint(t *testing.T) {
 	}
 	file := written.Items[0]
 	if name := filepath.Base(file); filepath.Dir(file) != dir || !strings.HasPrefix(name, "checkpoint-web-n1_default-app-") || filepath.Ext(name) != ".tar" {
-		t.Errorf("got checkpoint file %s", file)
+		t.Errorf("got checkpoint file %s, want checkpoint-web-n1_default-app-*.tar in %s", file, dir)
 	}
 	if want := "checkpoint c1 " + file + " 7s"; n.call != want {
 		t.Errorf("got call %s, want %s", n.call, want)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("checkpoint directory: got mode %v (%v)", info.Mode(), err)
+		t.Errorf("checkpoint directory: got mode %v, error %v; want mode 0700", info.Mode(), err)
 	}
 	n.err = server.NewNotFoundError("the runtime does not support checkpoints")
 	if w := checkpoint(); w.Code != 404 || w.Body.String() != "checkpointing container default/web-n1/app: the runtime does not support checkpoints\n" {
@@ -295,7 +295,7 @@ func TestAPI_SystemLogMarkup(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if got := w.Header().Get("Content-Security-Policy"); w.Code != 200 || got != "sandbox; default-src 'none'" {
-			t.Errorf("%s: %d %q", target, w.Code, got)
+			t.Errorf("%s: got status %d, Content-Security-Policy %q; want status 200, a policy of sandbox and default-src 'none'", target, w.Code, got)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestParseLogRequest(t *testing.T) {
 		w := httptest.NewRecorder()
 		n.handler().ServeHTTP(w, httptest.NewRequest("GET", "/containerLogs/default/web-n1/app?"+query, nil))
 		if w.Code != 200 || w.Body.String() != "hello\n" || !strings.HasSuffix(n.call, want) {
-			t.Errorf("%q: %d %s, got call %s, want %s", query, w.Code, w.Body, n.call, want)
+			t.Errorf("%q: got %d %s, want 200 hello; got call %s, want the end %s", query, w.Code, w.Body, n.call, want)
 		}
 	}
 }
@@ -357,7 +357,7 @@ func TestServeLog_FollowCanceled(t *testing.T) {
 	w := httptest.NewRecorder()
 	defer func() {
 		if p := recover(); p != http.ErrAbortHandler || w.Body.Len() > 0 {
-			t.Errorf("got %v, %q", p, w.Body)
+			t.Errorf("got panic %v and body %q, want panic %v and an empty body", p, w.Body, http.ErrAbortHandler)
 		}
 	}()
 	n.handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/containerLogs/default/web-n1/app?follow=true", nil))
@@ -405,7 +405,7 @@ func TestStreams_Upgrade(t *testing.T) {
 		all, err := io.ReadAll(from)
 		conn.Close()
 		if err != nil || !strings.HasPrefix(agreed, "HTTP/1.1 101 ") || !strings.HasSuffix(string(all), "hello INPUT\n") || n.call != target.call {
-			t.Errorf("%s: %q %q, %v, got call %q", target.path, agreed, all, err, n.call)
+			t.Errorf("%s: got status line %q, data %q, error %v, call %q; want status 101, data that ends in \"hello INPUT\\n\", no error, call %q", target.path, agreed, all, err, n.call, target.call)
 		}
 	}
 	n.url = "http://127.0.0.1:1/unreachable"
@@ -460,7 +460,7 @@ func TestStreams_OutputAfterExit(t *testing.T) {
 	}
 	all, err := io.ReadAll(from)
 	if string(all) != output {
-		t.Errorf("got %d bytes of %d, %v", len(all), len(output), err)
+		t.Errorf("got %d bytes, error %v; want the %d bytes of the output", len(all), err, len(output))
 	}
 	client.Close()
 	<-served

@@ -62,7 +62,7 @@ func TestPages_Negotiation(t *testing.T) {
 				t.Errorf("%s with Accept %q: got %d %s, want %d %s", path, accept, w.Code, got, status, want)
 			}
 			if isDeprecated := strings.Contains(want, "v1alpha1"); isDeprecated != (w.Header().Get("Warning") != "") {
-				t.Errorf("%s with Accept %q: got the warning %q", path, accept, w.Header().Get("Warning"))
+				t.Errorf("%s with Accept %q: got Warning %q, want one: %t", path, accept, w.Header().Get("Warning"), isDeprecated)
 			}
 		}
 	}

@@ -266,7 +266,7 @@ func TestPod_Edited(t *testing.T) {
 	m.UpdatePod(before, after, time.Unix(4000, 0))
 	text := scrape(h, "/metrics/probes")
 	if strings.Contains(text, `pod_uid="u"`) || !strings.Contains(text, `pod_uid="next"`) {
-		t.Errorf("after an edit: want series of the new pod only, got\n%s", text)
+		t.Errorf("after an edit: got\n%s\nwant only series of the new pod", text)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestSources_InvalidUTF8(t *testing.T) {
 			`podd_manifest_behind{source="/etc/podd/db.yaml"} 0`, `podd_problems{reason="error",source="/m/�.yaml"} 2`,
 		} {
 			if w.Code != http.StatusOK || strings.Count(w.Body.String(), want+"\n") != 1 {
-				t.Errorf("got status %d; want exactly one line %s", w.Code, want)
+				t.Errorf("got status %d, want 200 and exactly one line %s", w.Code, want)
 			}
 		}
 	}
@@ -305,7 +305,7 @@ func TestSources_Limit(t *testing.T) {
 	got := scrape(New(Options{KubernetesVersion: "v1.37.2"}).Handler(Inputs{State: server.NewLatestView(v)}), "/metrics")
 	for name, most := range map[string]int{"podd_manifest_behind{": maxSources + 1, "podd_manifest_last_good_seconds{": maxSources + 1, "podd_problems{": maxSources + 4} {
 		if n := strings.Count(got, "\n"+name); n > most || n < maxSources {
-			t.Errorf("got %d series of %s", n, name)
+			t.Errorf("got %d series of %s, want %d to %d", n, name, maxSources, most)
 		}
 	}
 	for _, want := range []string{`podd_manifest_behind{source="other"} 1`, `podd_problems{reason="error",source="other"} 2000`, `podd_manifest_last_good_seconds{source="other"} 2001`} {

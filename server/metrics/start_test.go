@@ -74,7 +74,7 @@ func TestStarts_NotStarted(t *testing.T) {
 		m.UpdatePod(before, &server.PodView{Pod: after}, now.Add(time.Hour))
 		text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
 		if !strings.Contains(text, "kubelet_pod_start_duration_seconds_count 0\n") || len(m.byUID) > 0 {
-			t.Errorf("%s: the start was recorded, or %d pods are still tracked", name, len(m.byUID))
+			t.Errorf("%s: got a recorded start or %d tracked pods, want neither", name, len(m.byUID))
 		}
 	}
 	m := New(Options{KubernetesVersion: "v1.34.4"})

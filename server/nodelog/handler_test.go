@@ -134,7 +134,7 @@ func TestHandler_Gzip(t *testing.T) {
 	}
 	got, err := io.ReadAll(text)
 	if err != nil || string(got) != "line\n" || w.Header().Get("Content-Encoding") != "gzip" {
-		t.Errorf("got %q, %v, Content-Encoding %q", got, err, w.Header().Get("Content-Encoding"))
+		t.Errorf("got text %q, error %v, Content-Encoding %q; want \"line\\n\", no error, gzip", got, err, w.Header().Get("Content-Encoding"))
 	}
 }
 

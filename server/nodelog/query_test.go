@@ -87,8 +87,8 @@ func TestParseQuery_Invalid(t *testing.T) {
 	}
 }
 
-// FuzzParseQuery checks that an accepted query cannot be another option of journalctl and contains
-// no path that leads out of a directory.
+// FuzzParseQuery checks that no accepted query adds an option of journalctl that podd does not use,
+// and that the path of a file cannot lead out of the directory of logs.
 func FuzzParseQuery(f *testing.F) {
 	for _, seed := range []string{"query=kubelet", "query=../a", "query=-o&pattern=--file", "query=/a/b", "query=a&boot=-1&tailLines=3"} {
 		f.Add(seed)
@@ -103,12 +103,12 @@ func FuzzParseQuery(f *testing.F) {
 			return
 		}
 		if (q.File == "") == (len(q.Services) == 0) || strings.Contains("/"+q.File+"/", "/../") || strings.HasPrefix(q.File, "/") {
-			t.Errorf("%q: got %+v", text, q)
+			t.Errorf("%q: got query %+v, want either services or one file, whose path is relative and contains no \"..\"", text, q)
 		}
 		options := []string{"--utc", "--no-pager", "--output=short-precise", "--since=", "--until=", "--lines=", "--unit=", "--grep=", "--boot="}
 		for _, arg := range logArgs(q.Services, q.Options) {
 			if !hasAnyPrefix(arg, options) || strings.ContainsRune(arg, 0) {
-				t.Errorf("%q: got argument %q", text, arg)
+				t.Errorf("%q: got argument %q of journalctl, want one of the options that podd uses", text, arg)
 			}
 		}
 	})

@@ -45,7 +45,7 @@ func FuzzPage(f *testing.F) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code < 200 || w.Code > 599 || strings.Contains(w.Body.String(), "hunter2") {
-			t.Errorf("%s %q: got status %d and body %s", method, target, w.Code, w.Body)
+			t.Errorf("%s %q: got status %d and body %s, want status 200 to 599 and no private text", method, target, w.Code, w.Body)
 		}
 		name := u.Path[strings.LastIndex(u.Path, "/")+1:]
 		if w.Code == http.StatusOK && name != "" && name != "state" && name != "usage" && !own[name] {

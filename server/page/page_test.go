@@ -128,19 +128,20 @@ func TestState(t *testing.T) {
 		want := stateChange{Revision: 7, Node: "n1", Version: "v1", ServesLogs: tt.page.Logs != nil, IsComplete: true, Pods: []podRow{pod}}
 		want.Pods[0].Why = tt.why
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
+			t.Errorf("%s: state (-want +got):\n%s", tt.name, diff)
 		}
 		if tt.why == "" && strings.Contains(line, "hunter2") {
-			t.Errorf("%s: the state contains the container's output: %s", tt.name, line)
+			t.Errorf("%s: got the container's output in the state %s, want none", tt.name, line)
 		}
 	}
 }
 
-// TestChange_Shutdown checks that the page reports that podd does not start pods anymore.
+// TestChange_Shutdown checks that a change for the page contains the reason why podd starts no pods: a
+// shutdown of the node or a call of Down.
 func TestChange_Shutdown(t *testing.T) {
 	for want, v := range map[string]server.View{"": {}, "node": {ShuttingDown: true, IsDown: true}, "pods": {IsDown: true}} {
 		if got := (&Page{}).newStateChange(&server.Change{View: v}).Shutdown; got != want {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("Shutdown: got %q, want %q", got, want)
 		}
 	}
 }
@@ -199,7 +200,7 @@ func TestPage_ContentSecurityPolicy(t *testing.T) {
 		text, err := embeddedFiles.ReadFile(path)
 		for _, url := range regexp.MustCompile(`(https?:)?//[a-z0-9]+\.[^"'\s]*`).FindAllString(string(text), -1) {
 			if url != "http://www.w3.org/2000/svg" { // an XML namespace, which no browser fetches
-				t.Errorf("%s refers to %s", path, url)
+				t.Errorf("%s refers to %s, want no reference to another host", path, url)
 			}
 		}
 		return err

@@ -163,7 +163,7 @@ func TestReplace(t *testing.T) {
 	}
 	text = []byte("nothing")
 	if trusts(both(), theirs) || !trusts(both(), after) {
-		t.Error("got trust in clients of another authority from an invalid text, or no trust in podd's own clients")
+		t.Error("after the text of the other authority has become invalid: got trust in clients of that authority, or no trust in podd's own clients")
 	}
 }
 
@@ -184,7 +184,7 @@ func TestReplace_WriteFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := a.Replace(); err == nil || !bytes.Equal(a.PEM(), before) {
-		t.Errorf("got error %v and another authority %t, want an error and false", err, !bytes.Equal(a.PEM(), before))
+		t.Errorf("got error %v, authority has changed: %t; want an error, authority has changed: false", err, !bytes.Equal(a.PEM(), before))
 	}
 }
 
@@ -256,7 +256,7 @@ func TestServingCertificate_Renewal(t *testing.T) {
 		time.Sleep(servingLifetime / 4)
 		now, err := s.Get()
 		if err != nil || now == first || !now.Leaf.NotAfter.After(time.Now().Add(servingLifetime/2)) {
-			t.Errorf("at three quarters of the lifetime: got error %v and a certificate until %v, want a new one", err, now.Leaf.NotAfter)
+			t.Errorf("at three quarters of the lifetime: got error %v and a certificate that expires at %v, want no error and a new certificate", err, now.Leaf.NotAfter)
 		}
 
 		ips[0] = net.ParseIP("10.0.0.2")
@@ -265,7 +265,7 @@ func TestServingCertificate_Renewal(t *testing.T) {
 			t.Errorf("after an address change: got a certificate for %v, error %v; want one for 10.0.0.2", other.Leaf.IPAddresses, err)
 		}
 		if again, _ := s.Get(); again != other {
-			t.Error("without an address change: got another certificate")
+			t.Error("second Get without an address change: got another certificate, want the same")
 		}
 	})
 }

@@ -76,11 +76,11 @@ func TestServer(t *testing.T) {
 	}}
 	list, err := c.List(t.Context(), &v1.ListPodResourcesRequest{})
 	if diff := cmp.Diff(&v1.ListPodResourcesResponse{PodResources: []*v1.PodResources{web}}, list, protocmp.Transform()); diff != "" || err != nil {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
+		t.Errorf("got error %v, want none; response (-want +got):\n%s", err, diff)
 	}
 	one, err := c.Get(t.Context(), &v1.GetPodResourcesRequest{PodName: "web", PodNamespace: "default"})
 	if diff := cmp.Diff(&v1.GetPodResourcesResponse{PodResources: web}, one, protocmp.Transform()); diff != "" || err != nil {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
+		t.Errorf("got error %v, want none; response (-want +got):\n%s", err, diff)
 	}
 	if _, err := c.Get(t.Context(), &v1.GetPodResourcesRequest{PodName: "web", PodNamespace: "other"}); err == nil || !strings.Contains(err.Error(), "pod web in namespace other not found") {
 		t.Errorf("got %v", err)
@@ -90,7 +90,7 @@ func TestServer(t *testing.T) {
 		{ResourceName: "example.com/gpu", DeviceIds: []string{"a"}}, near("example.com/gpu", "b", 0), near("example.com/gpu", "b", 1),
 	}}
 	if diff := cmp.Diff(want, all, protocmp.Transform()); diff != "" || err != nil {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
+		t.Errorf("got error %v, want none; response (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestServer_V1alpha1(t *testing.T) {
 		{Name: "main", Devices: []*v1alpha1.ContainerDevices{{ResourceName: "example.com/gpu", DeviceIds: []string{"b"}}}}, {Name: "plain"},
 	}}}}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
+		t.Errorf("got error %v, want none; response (-want +got):\n%s", err, diff)
 	}
 }
 

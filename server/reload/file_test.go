@@ -92,12 +92,12 @@ func TestFile_SameModTime(t *testing.T) {
 
 func TestOpen_Directory(t *testing.T) {
 	if _, err := Open(slog.Default(), ParseSingleFile(parse), t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("got %v", err)
+		t.Errorf("Open of a directory: got error %v, want \"not a regular file\" in it", err)
 	}
 }
 
-// TestFile_SeveralFiles checks that two files that belong together are read again if either was
-// written, in any order.
+// TestFile_SeveralFiles checks that a File of two files that belong together reads both again after
+// either of them was written. The order of the writes must not matter.
 func TestFile_SeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -122,12 +122,12 @@ func TestFile_SeveralFiles(t *testing.T) {
 		want := strings.Repeat("2", i+2)
 		write(first, want)
 		if got := f.Get(); got == want {
-			t.Errorf("got %q after a write of one of two files, want the previous value until both are written", got)
+			t.Errorf("after a write of one of the two files: got %q, want the previous value until both are written", got)
 		}
 		write(a, want)
 		write(b, want)
 		if got := f.Get(); got != want {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("after writes of both files: got %q, want %q", got, want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestApply(t *testing.T) {
 		p := newPod(t, web)
 		text, managers, err := f.Apply(Change{Live: p, Manager: "m"}, config("apiVersion: v1\nkind: Pod\n"+c.of), false)
 		if err != nil || !strings.Contains(string(text), c.has) {
-			t.Errorf("%s: got %s, %v", c.name, text, err)
+			t.Errorf("%s: got %s, error %v; want %q in the JSON", c.name, text, err, c.has)
 		}
 		if p.ManagedFields != nil || strings.Contains(string(text), "managedFields") {
 			t.Errorf("%s: got %s, want it without managed fields", c.name, text)
@@ -92,7 +92,7 @@ func TestApply(t *testing.T) {
 	} {
 		_, _, err := f.Apply(Change{Live: newPod(t, web), Manager: "m"}, config("apiVersion: v1\nkind: Pod\n"+of), false)
 		if got := codeOf(err); got != code {
-			t.Errorf("%s: got %d, %v, want %d", of, got, err, code)
+			t.Errorf("%s: got status %d, error %v; want status %d", of, got, err, code)
 		}
 	}
 }
@@ -104,7 +104,8 @@ func codeOf(err error) int {
 	return server.HTTPStatus(err)
 }
 
-// TestUpdate_Resize checks that a resize changes the managers of resources only.
+// TestUpdate_Resize checks that an Update of the subresource resize records a manager only for the
+// changed resources, and not for other fields that differ.
 func TestUpdate_Resize(t *testing.T) {
 	f := New(kinds)
 	live := newPod(t, web)
@@ -120,12 +121,12 @@ func TestUpdate_Resize(t *testing.T) {
 	}
 	const want = `{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:resources":{"f:requests":{"f:cpu":{}}}}}}}`
 	if m := managers[1]; m.Subresource != "resize" || m.FieldsV1.GetRawString() != want {
-		t.Errorf("got %+v", m)
+		t.Errorf("got manager %+v, want subresource resize with the fields %s", m, want)
 	}
 }
 
-// FuzzApply checks that every configuration is either applied or rejected, with any managed fields,
-// and that applying it again succeeds and changes nothing.
+// FuzzApply checks that Apply either applies or rejects every configuration, whatever managed fields
+// the pod has. If Apply applied a configuration, a second Apply must succeed and change nothing.
 func FuzzApply(f *testing.F) {
 	f.Add("metadata: {labels: {c: d}}", `[{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:a":{}}}}}]`)
 	f.Add(`spec: {containers: [{name: b, env: [{name: Z, value: z}]}]}`, `[{"manager":"m","operation":"Update","apiVersion":"v2","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:containers":{"k:{\"name\":\"b\"}":{".":{},"f:env":{}}}}}}]`)

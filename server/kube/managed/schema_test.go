@@ -135,8 +135,8 @@ func (w *walk) maps(path string, got, want *schema.Map) {
 	}
 }
 
-// isSeparable reports whether the fields of a map are merged separately, which is
-// the default.
+// isSeparable reports whether the fields of a map are merged separately. This is the
+// default.
 func isSeparable(m *schema.Map) bool {
 	return m.ElementRelationship == "" || m.ElementRelationship == schema.Separable
 }

@@ -42,7 +42,7 @@ func checkReferences(t *testing.T, document string, text []byte, schemas map[str
 	t.Helper()
 	parts := strings.Split(string(text), `"$ref":"`)
 	if len(parts) < 10 {
-		t.Errorf("%s: got only %d references", document, len(parts)-1)
+		t.Errorf("%s: got %d references, want at least 9", document, len(parts)-1)
 	}
 	for _, part := range parts[1:] {
 		ref, _, _ := strings.Cut(part, `"`)
@@ -84,7 +84,7 @@ func TestDescribe_Patch(t *testing.T) {
 		found++
 		var kind map[string]string
 		if err := p.Patch.Extensions.GetObject("x-kubernetes-group-version-kind", &kind); err != nil || kind["kind"] != "Pod" || kind["version"] != "v1" {
-			t.Errorf("PATCH %s: got kind %v, %v", path, kind, err)
+			t.Errorf("PATCH %s: got kind %v, error %v; want Pod of version v1", path, kind, err)
 		}
 		names := map[string]bool{}
 		for _, q := range p.Patch.Parameters {

@@ -107,7 +107,7 @@ func TestHandler(t *testing.T) {
 		}
 	}
 	if to := sendTo(h, "GET", "/openapi/v3/api/v1?hash=OLD").Header.Get("Location"); to != core {
-		t.Errorf("an old hash is redirected to %q, want %q", to, core)
+		t.Errorf("URL with an old hash: redirected to %q, want %q", to, core)
 	}
 }
 
@@ -156,11 +156,11 @@ func TestHandler_Memory(t *testing.T) {
 	}
 	t.Logf("cached: %d bytes", size)
 	if size > 120<<10 {
-		t.Errorf("cached: %d bytes, which is more than the limit of the test", size)
+		t.Errorf("cached: got %d bytes, want at most 120 KiB", size)
 	}
 }
 
-// The first kubectl explain waits for all documents to be generated.
+// BenchmarkNew generates all documents. The first kubectl explain waits until this is done.
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -109,7 +109,8 @@ func TestSecretData(t *testing.T) {
 }
 
 // TestSecretData_Watch checks that a watch checks the permission of the user for each event, and that
-// the event contains the data only if the user may read them. A change of hidden data is an event, too.
+// the event contains the data only if the user may read the data. A change of hidden data also causes
+// an event.
 func TestSecretData_Watch(t *testing.T) {
 	n := withSecrets()
 	may := make(chan bool, 8)

@@ -22,8 +22,7 @@ import (
 	"podd/server/kube/resource"
 )
 
-// handler routes requests to a Handler. It supports requests without errors in their
-// paths only.
+// handler routes requests to a Handler. It supports only requests with valid paths.
 type handler struct {
 	*Handler
 	resources []*resource.Definition
@@ -167,13 +166,13 @@ func TestWatch_TooOld(t *testing.T) {
 		t.Errorf("got %d retained changes, want between maxChanges and twice as many", got)
 	}
 	if w := kubetest.SendRequest(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 || !strings.Contains(w.Body.String(), `"reason":"Expired"`) {
-		t.Errorf("got %d %s", w.Code, w.Body)
+		t.Errorf("watch from a revision that is too old: got %d %s, want 410 with reason Expired", w.Code, w.Body)
 	}
 	w := &watcher{store: h.store, res: pods, rev: 1002, w: httptest.NewRecorder()}
 	func() {
 		defer func() {
 			if p := recover(); p != http.ErrAbortHandler { // a recorder does not support deadlines
-				t.Errorf("got %v", p)
+				t.Errorf("watcher that is too far behind: got panic %v, want %v", p, http.ErrAbortHandler)
 			}
 		}()
 		w.run(t.Context(), watchOptions{rev: 1002})
@@ -271,7 +270,7 @@ func TestWatch_Events(t *testing.T) {
 	e.want("DELETED a 1003", "ADDED c 1004")
 }
 
-// One change is sent to 100 watchers.
+// BenchmarkWatchers sends one change to 100 watchers.
 func BenchmarkWatchers(b *testing.B) {
 	n := kubetest.NewNode()
 	h := serve(Options{State: n})

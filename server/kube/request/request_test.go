@@ -95,7 +95,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if !IsAPI(path) {
-			t.Fatalf("%q is not a path of the API but has resource %q", path, i.Resource)
+			t.Fatalf("%q is not a path of the API: got resource %q, want none", path, i.Resource)
 		}
 		for _, part := range []string{i.Group, i.Version, i.Namespace, i.Resource, i.Subresource} {
 			if strings.Contains(part, "/") || part == "." || part == ".." {

@@ -135,7 +135,7 @@ func TestNewPodCells(t *testing.T) {
 func TestNewPodCells_Age(t *testing.T) {
 	pod := &v1.Pod{}
 	if got := NewPodCells(pod, epoch).Age; got != "<unknown>" {
-		t.Errorf("without timestamps: got %s", got)
+		t.Errorf("without timestamps: got %s, want <unknown>", got)
 	}
 	start := metav1.NewTime(epoch.Add(-31 * time.Second))
 	pod.Status.StartTime = &start

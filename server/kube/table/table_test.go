@@ -31,7 +31,7 @@ func text(t *testing.T, table *metav1.Table) []string {
 	var headers []string
 	for _, c := range table.ColumnDefinitions {
 		if c.Description == "" || c.Type != "string" {
-			t.Errorf("column %s: got type %q and text %q", c.Name, c.Type, c.Description)
+			t.Errorf("column %s: got type %q and description %q, want type \"string\" and a description", c.Name, c.Type, c.Description)
 		}
 		headers = append(headers, bracketed(strings.ToUpper(c.Name), c.Priority))
 	}
@@ -213,7 +213,7 @@ func TestNew_RowConditions(t *testing.T) {
 		rows := New([]*v1.Pod{{Status: v1.PodStatus{Phase: phase}}}, epoch).Rows
 		c := rows[0].Conditions
 		if len(c) != want || want == 1 && (c[0].Type != metav1.RowCompleted || c[0].Reason != string(phase) || c[0].Status != metav1.ConditionTrue) {
-			t.Errorf("%s: got conditions %+v", phase, c)
+			t.Errorf("%s: got conditions %+v, want %d with the type Completed and the phase as reason", phase, c, want)
 		}
 	}
 }

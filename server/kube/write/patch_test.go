@@ -75,7 +75,7 @@ func TestPatch(t *testing.T) {
 
 func TestPatch_Errors(t *testing.T) {
 	many := "[" + strings.Repeat(`{"op":"test","path":"/metadata/name","value":"web"},`, maxOperations) + `{"op":"test","path":"/metadata/name","value":"web"}]`
-	// Each copy doubles the size.
+	// Each operation "copy" doubles the size of the object.
 	bomb := `[{"op":"add","path":"/metadata/annotations","value":{"a":"` + strings.Repeat("x", 1<<20) + `"}}` +
 		strings.Repeat(`,{"op":"copy","from":"/metadata","path":"/metadata/x"}`, 10) + "]"
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestPatch_Errors(t *testing.T) {
 	} {
 		_, err := applyTestPatch(patchedPod(), c.mediaType, c.body)
 		if err == nil {
-			t.Errorf("%s: got no error", c.name)
+			t.Errorf("%s: got no error, want one", c.name)
 			continue
 		}
 		if s := server.KubeStatus(err); int(s.Code) != c.code || !strings.Contains(s.Message, c.words) {

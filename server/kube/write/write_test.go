@@ -133,8 +133,8 @@ func sendContext(ctx context.Context, h http.Handler, method, target, body strin
 	return w
 }
 
-// TestUpdate_AfterDisconnect checks that an update which was written is not lost if its client has
-// disconnected. A later update of the previous version must not replace it.
+// TestUpdate_AfterDisconnect checks that a written update is not lost if its client has disconnected.
+// A later update that is based on the previous version must not replace the written update.
 func TestUpdate_AfterDisconnect(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
@@ -193,12 +193,12 @@ func TestDeleteCollection_Preconditions(t *testing.T) {
 		t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 	}
 	if w := sendWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, time.Minute); w.Code != 409 || f.len() != 1 {
-		t.Errorf("got %d %s, %d files left", w.Code, w.Body, f.len())
+		t.Errorf("DELETE with another UID: got %d %s and %d files, want 409 and 1 file", w.Code, w.Body, f.len())
 	}
 }
 
-// TestCreate_Overruled checks that an overruled file is removed even if the client has
-// disconnected.
+// TestCreate_Overruled checks the creation of an object that a file in another directory already
+// defines. The handler must remove the file that it wrote, even if the client has disconnected.
 func TestCreate_Overruled(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
@@ -209,7 +209,7 @@ func TestCreate_Overruled(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
 	}
 	if w := sendContext(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
-		t.Errorf("got %d %s, %d files left", w.Code, w.Body, f.len())
+		t.Errorf("got %d %s and %d files, want 409 and no file", w.Code, w.Body, f.len())
 	}
 }
 
@@ -230,6 +230,6 @@ func TestDeleteCollection_Parallel(t *testing.T) {
 		}
 	}
 	if w := sendWithin(t, h, "DELETE", configMaps, "", 10*time.Second); w.Code != 200 || strings.Count(w.Body.String(), `"uid"`) != 3 {
-		t.Errorf("got %d %s", w.Code, w.Body)
+		t.Errorf("DELETE of the collection: got %d %s, want 200 and 3 objects", w.Code, w.Body)
 	}
 }
