@@ -56,7 +56,8 @@ func TestRestarts(t *testing.T) {
 }
 
 // TestRestartsAllAfter checks that the first rule that matches an exit code decides whether all
-// containers of the pod are restarted, and that rules need a restart policy.
+// containers of the pod are restarted. The rules of a container without a restart policy must have no
+// effect.
 func TestRestartsAllAfter(t *testing.T) {
 	rule := func(action v1.ContainerRestartRuleAction, codes ...int32) v1.ContainerRestartRule {
 		return v1.ContainerRestartRule{Action: action, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: codes}}

@@ -23,7 +23,7 @@ func describe(pods []*PodView) string {
 }
 
 // TestLatest_Update checks that a View contains the pods after all previous updates, sorted
-// by name, no matter how many earlier Views were read, and that earlier Views do not change.
+// by name. It must not matter how many earlier Views were read, and earlier Views must not change.
 func TestLatest_Update(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		latest, revision := NewLatestView(&View{}), uint64(0)
@@ -57,7 +57,7 @@ func TestLatest_Update(t *testing.T) {
 				}
 				v := latest.View()
 				if got := describe(v.Pods); v.Revision != revision || got != describe(want) {
-					rt.Fatalf("got revision %d: %s; want %d: %s", v.Revision, got, revision, describe(want))
+					rt.Fatalf("got revision %d with pods %s, want revision %d with pods %s", v.Revision, got, revision, describe(want))
 				}
 				read[v] = describe(v.Pods)
 			},

@@ -152,8 +152,8 @@ func TestServe_Shutdown(t *testing.T) {
 	}
 }
 
-// TestServe_ShutdownHijacked checks that a handler that writes to a hijacked connection whose
-// client does not read does not block Serve.
+// TestServe_ShutdownHijacked checks that Serve returns even if a handler is blocked. The handler
+// writes to a hijacked connection, and the client reads nothing.
 func TestServe_ShutdownHijacked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

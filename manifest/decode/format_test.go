@@ -15,8 +15,8 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestFile_Formats checks that a pod has the same hashes, and positions for the same fields, in
-// every format and with every order of the fields.
+// TestFile_Formats decodes a pod in several formats and orders of its fields. It checks that the
+// hashes of the pod, and the fields for which a position is recorded, are always the same.
 func TestFile_Formats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t)

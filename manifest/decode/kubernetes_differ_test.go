@@ -76,7 +76,7 @@ func kubernetesNames(field string) []string {
 	return names
 }
 
-// consequences lists errors of Kubernetes that another error or an unsupported field causes.
+// consequences lists errors of Kubernetes that result from another error or an unsupported field.
 // podd reports only the cause.
 var consequences = []struct{ field, cause string }{
 	{"spec.resources.containers[][ephemeral-storage].limits", "spec.resources.limits"},

@@ -63,7 +63,7 @@ func checkHidesSecret(t *testing.T, what, text, secret string) {
 	t.Helper()
 	for _, p := range File([]byte(text), Options{Path: "/a.yaml", NodeName: "n1"}).Problems {
 		if s := p.String(); strings.Contains(s, secret) || strings.Contains(s, "1234567890123") {
-			t.Errorf("%s: got a private value in %.300s", what, s)
+			t.Errorf("%s: got a private value in %.300s, want none", what, s)
 		}
 	}
 }

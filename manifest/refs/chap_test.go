@@ -28,7 +28,7 @@ func chapObjects(p *manifest.Pod) manifest.Objects {
 	o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ISCSI = &v1.ISCSIPersistentVolumeSource{
 		DiscoveryCHAPAuth: true, SecretRef: &v1.SecretReference{Namespace: "storage", Name: "key"},
 	}
-	o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"node.session.auth.username": []byte("u"), "node.session.auth.password": []byte("shop")}}
+	o.Secrets[shopName("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"node.session.auth.username": []byte("u"), "node.session.auth.password": []byte("shop")}}
 	o.Secrets[types.NamespacedName{Namespace: "storage", Name: "key"}] = &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"},
 		Data:       map[string][]byte{"discovery.sendtargets.auth.username": []byte("u"), "discovery.sendtargets.auth.password": []byte("storage")},
@@ -50,7 +50,7 @@ func TestResolved_CHAPSecret(t *testing.T) {
 		}
 	}
 	changed := chapObjects(p)
-	changed.Secrets[in("key")].Data["node.session.auth.password"] = []byte("new")
+	changed.Secrets[shopName("key")].Data["node.session.auth.password"] = []byte("new")
 	if _, again := resolve(p, changed, nil); again.MountDigest == s.MountDigest {
 		t.Error("got the same MountDigest after the password has changed, want another one: a failed login must be tried again")
 	}
@@ -60,11 +60,11 @@ func TestResolved_CHAPSecret(t *testing.T) {
 func TestResolved_CHAPSecretMissing(t *testing.T) {
 	p := chapPod()
 	o := chapObjects(p)
-	delete(o.Secrets[in("key")].Data, "node.session.auth.password")
+	delete(o.Secrets[shopName("key")].Data, "node.session.auth.password")
 	if _, s := resolve(p, o, nil); !strings.Contains(s.MissingMessage, "non-existent secret key: node.session.auth.password") || s.Volume != "own" {
 		t.Errorf("got Blocker %+v, want one for the volume \"own\" whose message names the missing key", s.Blocker)
 	}
-	delete(o.Secrets, in("key"))
+	delete(o.Secrets, shopName("key"))
 	if _, s := resolve(p, o, nil); !strings.Contains(s.MissingMessage, "is being looked up") {
 		t.Errorf("got Blocker %+v, want one whose message contains \"is being looked up\"", s.Blocker)
 	}

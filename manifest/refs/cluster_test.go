@@ -47,7 +47,7 @@ func clusterPod() *manifest.Pod {
 	}
 }
 
-func in(name string) types.NamespacedName {
+func shopName(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
@@ -69,14 +69,14 @@ func clusterObjects(p *manifest.Pod) manifest.Objects {
 	own.OwnerReferences = []metav1.OwnerReference{{UID: p.UID, Controller: &yes}}
 	return manifest.Objects{
 		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{
-			in("conf"): {ObjectMeta: meta("conf"), Data: map[string]string{"a": "1"}}, in("kube-root-ca.crt"): {ObjectMeta: meta("kube-root-ca.crt")},
+			shopName("conf"): {ObjectMeta: meta("conf"), Data: map[string]string{"a": "1"}}, shopName("kube-root-ca.crt"): {ObjectMeta: meta("kube-root-ca.crt")},
 		},
-		Secrets: map[types.NamespacedName]*v1.Secret{in("env"): {ObjectMeta: meta("env")}, in("pull"): {ObjectMeta: meta("pull")}},
-		Claims:  map[types.NamespacedName]*v1.PersistentVolumeClaim{in("data"): claim("data", "pv1"), in("web-tmp"): own},
+		Secrets: map[types.NamespacedName]*v1.Secret{shopName("env"): {ObjectMeta: meta("env")}, shopName("pull"): {ObjectMeta: meta("pull")}},
+		Claims:  map[types.NamespacedName]*v1.PersistentVolumeClaim{shopName("data"): claim("data", "pv1"), shopName("web-tmp"): own},
 		Volumes: map[types.NamespacedName]*v1.PersistentVolume{{Name: "pv1"}: volume("pv1", "data"), {Name: "pv2"}: volume("pv2", "web-tmp")},
 		Cluster: &manifest.Cluster{
-			Missing:         map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: in("maybe")}: {DoesNotExist: true, Message: `secret "maybe" not found`}},
-			Tokens:          map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
+			Missing:         map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: shopName("maybe")}: {DoesNotExist: true, Message: `secret "maybe" not found`}},
+			Tokens:          map[types.NamespacedName]manifest.Token{shopName("u1/3600/"): {Text: []byte("t0ken")}},
 			RuntimeHandlers: map[string]string{"gvisor": "runsc"},
 			Services:        map[string]*manifest.Services{},
 			CSIDrivers:      map[string]*storage.CSIDriverSpec{},
@@ -94,12 +94,12 @@ func resolve(p *manifest.Pod, o manifest.Objects, before *refs.ResolvedSet) (*re
 func TestResolveSet_ClusterWait(t *testing.T) {
 	without := func(kind, name, why string, absent bool) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
-			delete(o.ConfigMaps, in(name))
-			delete(o.Secrets, in(name))
-			delete(o.Claims, in(name))
-			delete(o.Cluster.Tokens, in(name))
+			delete(o.ConfigMaps, shopName(name))
+			delete(o.Secrets, shopName(name))
+			delete(o.Claims, shopName(name))
+			delete(o.Cluster.Tokens, shopName(name))
 			delete(o.Cluster.RuntimeHandlers, name)
-			ref := manifest.ObjectRef{Kind: kind, NamespacedName: in(name)}
+			ref := manifest.ObjectRef{Kind: kind, NamespacedName: shopName(name)}
 			if kind == "RuntimeClass" {
 				ref.Namespace = ""
 			}
@@ -127,12 +127,12 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 		// Only the container waits for its variables. An image is pulled without the Secret.
 		"Secret of the variables absent": {without("Secret", "env", `secret "env" not found`, true), refs.Blocker{}},
 		"pull absent":                    {without("Secret", "pull", `secret "pull" not found`, true), refs.Blocker{}},
-		"no key": {func(o *manifest.Objects) { o.ConfigMaps[in("conf")].Data = nil },
+		"no key": {func(o *manifest.Objects) { o.ConfigMaps[shopName("conf")].Data = nil },
 			refs.Blocker{MissingMessage: "references non-existent config key: a", Volume: "conf"}},
 		"no claim": {without("PersistentVolumeClaim", "data", `persistentvolumeclaim "data" not found`, true),
 			refs.Blocker{MissingMessage: `persistentvolumeclaim "data" not found`, Volume: "data"}},
 		"claim pending": {func(o *manifest.Objects) {
-			o.Claims[in("data")].Status.Phase, o.Claims[in("data")].Spec.VolumeName = v1.ClaimPending, ""
+			o.Claims[shopName("data")].Status.Phase, o.Claims[shopName("data")].Spec.VolumeName = v1.ClaimPending, ""
 		}, refs.Blocker{MissingMessage: `PVC shop/data has non-bound phase ("Pending") or empty pvc.Spec.VolumeName ("")`, Volume: "data"}},
 		"volume missing": {func(o *manifest.Objects) { delete(o.Volumes, types.NamespacedName{Name: "pv1"}) },
 			refs.Blocker{MissingMessage: `persistentvolume "pv1" not found`, Volume: "data"}},
@@ -143,7 +143,7 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 			o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
 		},
 			refs.Blocker{MissingMessage: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}},
-		"ephemeral claim of another pod": {func(o *manifest.Objects) { o.Claims[in("web-tmp")].OwnerReferences = nil },
+		"ephemeral claim of another pod": {func(o *manifest.Objects) { o.Claims[shopName("web-tmp")].OwnerReferences = nil },
 			refs.Blocker{MissingMessage: "PVC shop/web-tmp was not created for pod shop/web (pod is not owner)", Volume: "tmp"}},
 	} {
 		p := clusterPod()
@@ -189,7 +189,7 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 	}
 	same, s := again(func(c *manifest.Cluster) {
 		c.Services = map[string]*manifest.Services{"other": {}}
-		c.Tokens[in("u2/3600/")] = manifest.Token{Text: []byte("x")}
+		c.Tokens[shopName("u2/3600/")] = manifest.Token{Text: []byte("x")}
 	})
 	if s != was || same.Set.Pods[p.Key] != b.Set.Pods[p.Key] {
 		t.Error("after a change of other objects: got another Resolved or version, want the same")
@@ -198,12 +198,12 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 	if s == was || !s.EqualForStart(was) {
 		t.Error("after a change of Services: want the new Services and unchanged digests")
 	}
-	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
+	_, s = again(func(c *manifest.Cluster) { c.Tokens[shopName("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
 	if s.FilesDigest == was.FilesDigest || s.EnvDigest != was.EnvDigest || s.EqualForStart(was) {
-		t.Error("FilesDigest after a new token: got the same digest, want another")
+		t.Error("after a new token: got the same FilesDigest, another EnvDigest, or EqualForStart true; want only another FilesDigest, and false")
 	}
 	if text := fmt.Sprint(*s); strings.Contains(s.FilesDigest+s.EnvDigest+s.MissingMessage, "n3w") {
-		t.Error("Resolved as text contains the token: " + text)
+		t.Error("got the token in a digest or in MissingMessage, want only digests: " + text)
 	}
 }
 

@@ -46,7 +46,7 @@ func csiObjects(p *manifest.Pod) manifest.Objects {
 	}
 	pv.Spec.Capacity, pv.Spec.VolumeMode = v1.ResourceList{v1.ResourceStorage: size}, &block
 	pv.Spec.AccessModes, pv.Spec.MountOptions = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}, []string{"noatime"}
-	o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("shop")}}
+	o.Secrets[shopName("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("shop")}}
 	o.Secrets[types.NamespacedName{Namespace: "storage", Name: "key"}] = &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"}, Data: map[string][]byte{"of": []byte("s3cret")}}
 	c := o.Cluster
@@ -55,7 +55,7 @@ func csiObjects(p *manifest.Pod) manifest.Objects {
 		VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecycleEphemeral},
 		TokenRequests:        []storage.TokenRequest{{Audience: "vault", ExpirationSeconds: new(int64(600))}, {}},
 	}
-	c.Tokens[in("u1/600/vault")] = manifest.Token{Text: []byte("v"), Expires: metav1.NewTime(time.Unix(1_700_000_000, 0))}
+	c.Tokens[shopName("u1/600/vault")] = manifest.Token{Text: []byte("v"), Expires: metav1.NewTime(time.Unix(1_700_000_000, 0))}
 	c.AttachedVolumes = map[string]map[string]string{refs.AttachmentName(diskDriver, "../h", "n1"): {"devicePath": "/dev/x"}}
 	return o
 }
@@ -168,7 +168,7 @@ func TestResolved_CSI_Wait(t *testing.T) {
 			delete(o.Secrets, deleted.NamespacedName)
 			o.Cluster.Missing[deleted] = manifest.MissingObject{DoesNotExist: true, Message: `secret "key" not found`}
 		}, refs.Blocker{MissingMessage: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
-		"no token": {func(o *manifest.Objects) { delete(o.Cluster.Tokens, in("u1/600/vault")) },
+		"no token": {func(o *manifest.Objects) { delete(o.Cluster.Tokens, shopName("u1/600/vault")) },
 			refs.Blocker{MissingMessage: "a token of the pod's service account is being looked up", EndsByItself: true}, "data"},
 		"on another node": {func(o *manifest.Objects) {
 			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
@@ -215,11 +215,11 @@ func TestResolved_CSI_Changes(t *testing.T) {
 		edit(&next)
 		return resolve(p, next, b)
 	}
-	if _, s := again(func(o *manifest.Objects) { o.Cluster.Tokens[in("u9/600/")] = manifest.Token{} }); s != was {
+	if _, s := again(func(o *manifest.Objects) { o.Cluster.Tokens[shopName("u9/600/")] = manifest.Token{} }); s != was {
 		t.Error("after a change of other objects: got another Resolved, want the same")
 	}
 	next, s := again(func(o *manifest.Objects) {
-		o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("other")}}
+		o.Secrets[shopName("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("other")}}
 	})
 	data, own := &p.Object.Spec.Volumes[0], &p.Object.Spec.Volumes[1]
 	switch {
@@ -248,13 +248,13 @@ func TestResolved_CSI_Republish(t *testing.T) {
 	}
 	token := func(text string, again bool) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
-			o.Cluster.Tokens[in("u1/600/vault")] = manifest.Token{Text: []byte(text)}
+			o.Cluster.Tokens[shopName("u1/600/vault")] = manifest.Token{Text: []byte(text)}
 			o.Cluster.CSIDrivers["own.example"].RequiresRepublish = &again
 		}
 	}
 	has := func(size string) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
-			o.Claims[in("data")].Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
+			o.Claims[shopName("data")].Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
 		}
 	}
 	none, _ := files(func(*manifest.Objects) {})
@@ -271,7 +271,7 @@ func TestResolved_CSI_Republish(t *testing.T) {
 	allocated := func(step v1.ClaimResourceStatus) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
 			has("1Gi")(o)
-			s := &o.Claims[in("data")].Status
+			s := &o.Claims[shopName("data")].Status
 			s.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1536Mi")}
 			s.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: step}
 		}

@@ -47,7 +47,7 @@ func TestResolveSet_PodCertificate(t *testing.T) {
 	}
 	o.Cluster.Missing[ref] = manifest.MissingObject{Message: "not issued", WillExist: true}
 	o.Cluster.PodCertificates = nil
-	token := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: in("u1/3600/")}
+	token := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: shopName("u1/3600/")}
 	delete(o.Cluster.Tokens, token.NamespacedName)
 	o.Cluster.Missing[token], o.Cluster.Missing[ref] = manifest.MissingObject{Message: "no token", WillExist: true}, manifest.MissingObject{Message: "denied"}
 	if _, s := resolve(p, o, nil); s.MissingMessage != "denied" || s.EndsByItself {

@@ -139,8 +139,8 @@ func TestResolveSet_Changes(t *testing.T) {
 	}
 }
 
-// TestResolveSet_OtherRole checks the digests of files and variables after an edit of a pod that
-// uses the same ConfigMap in a volume instead of variables.
+// TestResolveSet_OtherRole edits a pod that uses a ConfigMap for variables, so that it uses the
+// ConfigMap in a volume instead. The test checks the digests of files and variables after the edit.
 func TestResolveSet_OtherRole(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: main, image: 'i:1'%s}]%s}\n---\n"
 	objects := configMap("conf", "{a: x}")

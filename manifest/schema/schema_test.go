@@ -43,7 +43,7 @@ func parse(t *testing.T, text string) document.Value {
 	t.Helper()
 	parts, err := document.Split([]byte(text))
 	if err != nil || len(parts) != 1 {
-		t.Fatalf("splitting %q: got %d parts, error %v", text, len(parts), err)
+		t.Fatalf("splitting %q: got %d parts, error %v; want 1 part", text, len(parts), err)
 	}
 	v, syntax := document.Parse(parts[0])
 	if syntax != nil {

@@ -329,7 +329,7 @@ func TestCache_Mounts(t *testing.T) {
 				t.Errorf("with a mount at %s: got error %v, want %v", at, err, safepath.ErrMount)
 			}
 			if _, err := os.Stat(kept); err != nil {
-				t.Errorf("file in the mounted directory: %v", err)
+				t.Errorf("Stat of the file in the mounted directory: got error %v, want none", err)
 			}
 			if err := unix.Unmount(at, 0); err != nil {
 				t.Fatal(err)

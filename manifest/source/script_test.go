@@ -117,7 +117,7 @@ func (s *script) complete([]string) error {
 func (s *script) completeNow([]string) error {
 	all, _ := s.source.batches()
 	if b := all[len(all)-1]; !b.IsComplete {
-		return fmt.Errorf("got %s", show(b))
+		return fmt.Errorf("newest batch: got %s, want a complete batch", show(b))
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (s *script) behind(args []string) error {
 
 func (s *script) await(what string, ok func(manifest.Batch) bool) error {
 	if _, instead := s.source.await(ok); instead != "" {
-		return fmt.Errorf("%s: got %s", what, instead)
+		return fmt.Errorf("command %s: time limit reached, got %s", what, instead)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (s *script) throughout(names []string) error {
 		have := strings.Fields(podsOf(b))
 		for _, n := range names {
 			if !slices.Contains(have, n) {
-				return fmt.Errorf("no %s in %s", n, show(b))
+				return fmt.Errorf("got a batch without pod %s: %s", n, show(b))
 			}
 		}
 	}

@@ -51,8 +51,8 @@ func TestURL_SendsValidators(t *testing.T) {
 	})
 }
 
-// TestURL_InvalidResponse checks that only a response with status 200 and a valid list changes
-// pods, and that it clears the Problem.
+// TestURL_InvalidResponse checks that an invalid response causes a Problem and changes no pods. A
+// response with status 200 and a valid list must then change the pods and remove the Problem.
 func TestURL_InvalidResponse(t *testing.T) {
 	manyBytes := yaml("a") + strings.Repeat("# fill\n", 11<<20/7)
 	for name, c := range map[string]struct {
@@ -177,8 +177,8 @@ func TestURL_ValidLists(t *testing.T) {
 	}
 }
 
-// TestURL_NotModified_Refused checks that status 304 for refused content does not confirm the
-// last valid content.
+// TestURL_NotModified_Refused checks a response with status 304 after podd has refused the content of
+// the server. The last valid content must remain outdated, because 304 refers to the refused content.
 func TestURL_NotModified_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t, list("a"))

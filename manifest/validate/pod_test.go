@@ -10,8 +10,8 @@ import (
 
 const affinityTerms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
-// TestValidation checks the limits of what is valid, each in an otherwise valid pod. The
-// golden file of invalid.yaml has every message with its position.
+// TestValidation sets valid and invalid values in an otherwise valid pod, and checks for which fields
+// there is a problem. The golden file of invalid.yaml contains every message with its position.
 func TestValidation(t *testing.T) {
 	tests := []struct{ meta, spec, container, want string }{
 		{want: ""},

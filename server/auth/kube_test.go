@@ -92,7 +92,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 		}
 	}
 	if !allows(t, p, known("viewer"), Attributes{Verb: "get", Path: "/stuff/here"}) || allows(t, p, known("viewer"), Attributes{Verb: "get", Path: "/stuff"}) {
-		t.Error("/stuff/* must match paths below /stuff and not /stuff itself")
+		t.Error("rule with the path /stuff/*: got no permission for /stuff/here, or permission for /stuff; want only the first")
 	}
 	in, _ := p.Rules(known("tenant"), "a")
 	out, _ := p.Rules(known("tenant"), "c")
@@ -393,7 +393,7 @@ func TestProxied_Rules(t *testing.T) {
 						part == "" && resource != "users" && slices.Contains(readVerbs, verb) || resource == "users" && verb == "impersonate"
 					listed, allowed := anyCovers(rules, a), allows(t, p, bob, a)
 					if listed && !allowed || isServed && allowed && !listed {
-						t.Errorf("%s, forwarded %t: %s %s/%s: got %t from Rules and %t from Allows", name, forwarded, verb, resource, part, listed, allowed)
+						t.Errorf("%s, forwarded %t: %s %s/%s: Rules include the request: %t, Allows: %t; want equal results", name, forwarded, verb, resource, part, listed, allowed)
 					}
 				}
 			}

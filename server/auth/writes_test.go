@@ -199,7 +199,7 @@ func TestWrites_Rules(t *testing.T) {
 					// The rules need not include a combination that the API does not serve.
 					isServed := verb == "get" || verb == "list" || verb == "watch" || part == "exec" || part == "proxy" || a.isWrite()
 					if listed && !allowed || isServed && allowed && !listed {
-						t.Errorf("case %d: %+v: got %t from Rules, %t from Allows", n, a, listed, allowed)
+						t.Errorf("case %d: %+v: Rules include the request: %t, Allows: %t; want equal results", n, a, listed, allowed)
 					}
 				}
 			}
@@ -213,7 +213,7 @@ func TestWrites_Rules(t *testing.T) {
 					// No rule can include all groups except system:masters.
 					canList := verb == "impersonate" && (resource != "groups" || name == "dev" && n == 8)
 					if listed && !allowed || canList && resource != "secrets" && allowed && !listed {
-						t.Errorf("case %d: %+v: got %t from Rules, %t from Allows", n, a, listed, allowed)
+						t.Errorf("case %d: %+v: Rules include the request: %t, Allows: %t; want equal results", n, a, listed, allowed)
 					}
 				}
 			}

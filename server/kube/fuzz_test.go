@@ -60,7 +60,7 @@ func TestAPI_Representations(t *testing.T) {
 		{"/api/v1/pods", "application/vnd.kubernetes.protobuf", `"reason":"NotAcceptable"`},
 	} {
 		if w := kubetest.SendRequest(t, h, "GET", c.target, c.accept, ""); !strings.Contains(w.Body.String(), c.want) {
-			t.Errorf("%s as %s: got %.300s", c.target, c.accept, w.Body)
+			t.Errorf("%s as %s: got %.300s, want %s in it", c.target, c.accept, w.Body, c.want)
 		}
 	}
 }

@@ -208,7 +208,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// kubeletNames are names of metrics that the kubelet has too and that violate rules of promlint.
+// kubeletNames are names of metrics that violate rules of promlint. podd uses these names because the
+// kubelet uses them.
 var kubeletNames = strings.Fields(`kubelet_evictions kubelet_pod_resize_duration_milliseconds kubelet_preemptions kubelet_running_pods kubelet_node_name kubelet_cgroup_version
 volume_manager_selinux_container_errors_total volume_manager_selinux_container_warnings_total
 volume_manager_selinux_pod_context_mismatch_errors_total volume_manager_selinux_pod_context_mismatch_warnings_total
@@ -291,8 +292,8 @@ func TestSources_InvalidUTF8(t *testing.T) {
 	}
 }
 
-// TestSources_Limit checks that the number of series is limited whatever the number of files and
-// their names. All further files share one series, which has the worst value.
+// TestSources_Limit checks that the number of series is limited, whatever the number of files and
+// their names. All files above the limit share one series, which has the worst value of these files.
 func TestSources_Limit(t *testing.T) {
 	v := view()
 	v.Files, v.Problems = nil, nil
@@ -310,7 +311,7 @@ func TestSources_Limit(t *testing.T) {
 	}
 	for _, want := range []string{`podd_manifest_behind{source="other"} 1`, `podd_problems{reason="error",source="other"} 2000`, `podd_manifest_last_good_seconds{source="other"} 2001`} {
 		if !strings.Contains(got, want+"\n") {
-			t.Errorf("missing %s", want)
+			t.Errorf("got no series %s, want it in:\n%s", want, got)
 		}
 	}
 }

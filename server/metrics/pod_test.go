@@ -24,8 +24,8 @@ func newHistory() *history {
 	return &history{Metrics: New(Options{KubernetesVersion: "v1.37.2", AdmittedPhases: []string{"prepare", "run"}})}
 }
 
-// record records a new version of the pod: a copy of the last version to which the function change
-// was applied.
+// record copies the last version of the pod, calls change with the copy, and records the copy as the
+// version at the time in the parameter at, in Unix seconds.
 func (h *history) record(at int64, change func(*server.PodView)) {
 	next := &server.PodView{Pod: named("web-n1", v1.PodRunning)}
 	if h.last != nil {
@@ -36,7 +36,7 @@ func (h *history) record(at int64, change func(*server.PodView)) {
 	h.last = next
 }
 
-// check checks that /metrics contains exactly the series in want with this prefix.
+// check checks that the series in /metrics that start with prefix are exactly those in want.
 func (h *history) check(t *testing.T, prefix string, want ...string) {
 	t.Helper()
 	got := map[string]bool{}
@@ -47,12 +47,12 @@ func (h *history) check(t *testing.T, prefix string, want ...string) {
 	}
 	for _, line := range want {
 		if !got[line] {
-			t.Errorf("missing %s", line)
+			t.Errorf("got no series %s, want it", line)
 		}
 		delete(got, line)
 	}
 	for line := range got {
-		t.Errorf("unexpected %s", line)
+		t.Errorf("got series %s, want no such series", line)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestRequestedResizes checks that each change of the CPU or memory of a container is counted once,
-// with its operation, and that another pod of the same name is no resize.
+// with its operation. Another pod of the same name must not count as a resize.
 func TestRequestedResizes(t *testing.T) {
 	amounts := func(cpu, memory string) v1.ResourceList {
 		l := v1.ResourceList{}

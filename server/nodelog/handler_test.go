@@ -153,7 +153,7 @@ func TestHandler_Timeout(t *testing.T) {
 		t.Errorf("the response took %v, want about 1s", took)
 	}
 	if pid := readPID(t, dir, "pid"); syscall.Kill(pid, 0) == nil {
-		t.Errorf("journalctl (%d) still runs", pid)
+		t.Errorf("journalctl with PID %d still runs, want it killed", pid)
 	}
 	syscall.Kill(readPID(t, dir, "child"), syscall.SIGKILL)
 }
@@ -172,7 +172,7 @@ func readPID(t *testing.T, dir, name string) int {
 }
 
 // TestHandler_ManyQueries checks that a query is rejected while maxQueries are in progress, and that
-// clients that read nothing or disconnect do not occupy a place forever.
+// clients that read nothing or disconnect do not count as queries in progress forever.
 func TestHandler_ManyQueries(t *testing.T) {
 	installJournalctl(t, "while :; do echo a line that fills the buffers of the connection; done")
 	h := newTestHandler()
@@ -229,7 +229,7 @@ func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the condition was not met within 30s")
+			t.Fatal("the condition is still false after 30s")
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 	}
 	again, err := Open(root)
 	if err != nil || !bytes.Equal(first.PEM(), again.PEM()) {
-		t.Fatalf("second Open of the same directory: got error %v, or a certificate that differs from that of the first Open", err)
+		t.Fatalf("second Open of the same directory: got error %v, or another certificate; want the certificate of the first Open", err)
 	}
 	path := filepath.Join(root, FileName)
 	info, err := os.Stat(path)
@@ -100,7 +100,7 @@ func TestOpen(t *testing.T) {
 }
 
 // TestReplace checks that after Replace neither clients nor servers trust certificates that
-// were signed before, also after a restart.
+// were signed before. This must also apply after a restart of podd.
 func TestReplace(t *testing.T) {
 	root := t.TempDir()
 	a, err := Open(root)
@@ -136,7 +136,7 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first := both(); first != both() || !trusts(own(), before) || !trusts(first, before) || !trusts(first, theirs) {
-		t.Fatal("before Replace: the pool changed, or does not trust a signed certificate")
+		t.Fatal("before Replace: got a changed pool, or no trust in a signed certificate; want the same pool and trust")
 	}
 	wasIssued, err := a.Replace()
 	if err != nil {
@@ -159,7 +159,7 @@ func TestReplace(t *testing.T) {
 		t.Error("clients of another authority: got no trust, want trust")
 	}
 	if now, err := serving.Get(); err != nil || !trusts(own(), now.Leaf) {
-		t.Errorf("serving certificate after Replace: got one that is not trusted, error %v", err)
+		t.Errorf("serving certificate after Replace: got error %v, or a certificate that is not trusted; want a trusted certificate", err)
 	}
 	text = []byte("nothing")
 	if trusts(both(), theirs) || !trusts(both(), after) {

@@ -83,7 +83,7 @@ func TestServer(t *testing.T) {
 		t.Errorf("got error %v, want none; response (-want +got):\n%s", err, diff)
 	}
 	if _, err := c.Get(t.Context(), &v1.GetPodResourcesRequest{PodName: "web", PodNamespace: "other"}); err == nil || !strings.Contains(err.Error(), "pod web in namespace other not found") {
-		t.Errorf("got %v", err)
+		t.Errorf("Get of a pod in another namespace: got error %v, want one that the pod was not found", err)
 	}
 	all, err := c.GetAllocatableResources(t.Context(), &v1.AllocatableResourcesRequest{})
 	want := &v1.AllocatableResourcesResponse{Devices: []*v1.ContainerDevices{
@@ -129,7 +129,7 @@ func TestServer_RateLimit(t *testing.T) {
 	for range 3 {
 		_, err := limit(t.Context(), nil, nil, handler)
 		if rejected := handled == 2 && err != nil; rejected && status.Code(err) != codes.ResourceExhausted {
-			t.Errorf("got %v", err)
+			t.Errorf("request above the limit: got error %v, want ResourceExhausted", err)
 		}
 	}
 	if handled != 2 {

@@ -62,7 +62,7 @@ func startWatch(t *testing.T, url, query string) *events {
 	}
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != 200 {
-		t.Fatalf("%s: %s", query, resp.Status)
+		t.Fatalf("watch %s: got status %s, want 200", query, resp.Status)
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
@@ -90,7 +90,7 @@ func (e *events) next() string {
 		}
 	}
 	if err := json.Unmarshal(e.lines.Bytes(), &got); err != nil {
-		e.t.Fatalf("%v: %s", err, e.lines.Bytes())
+		e.t.Fatalf("decoding an event: %v; line: %s", err, e.lines.Bytes())
 	}
 	m := got.Object.Metadata
 	switch {
@@ -196,7 +196,7 @@ func TestWatch_LargeChanges(t *testing.T) {
 			n.PutPod(p)
 			h.store.list(res)
 			if kept := h.store.states[res]; len(kept.changes) > minChanges && kept.bytes > maxChangeBytes {
-				t.Fatalf("got %d retained changes with %d bytes, which is more than maxChangeBytes", len(kept.changes), kept.bytes)
+				t.Fatalf("got %d retained changes with %d bytes, want at most %d bytes", len(kept.changes), kept.bytes, maxChangeBytes)
 			}
 		}
 		kept, sum := h.store.states[res], 0
@@ -260,7 +260,7 @@ func TestWatch_Events(t *testing.T) {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	if w := kubetest.SendRequest(t, h, "GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dweb-n1,reason%3DPulled", "", ""); !strings.Contains(w.Body.String(), `"name":"a"`) || strings.Contains(w.Body.String(), `"name":"b"`) {
-		t.Errorf("got %s", w.Body)
+		t.Errorf("list of the selected events: got %s, want only event a", w.Body)
 	}
 	e := startWatch(t, s.URL, "/api/v1/events?watch=1&fieldSelector=involvedObject.kind%3DPod")
 	e.want("ADDED a 1001", "ADDED b 1002")

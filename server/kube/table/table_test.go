@@ -22,7 +22,7 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, CreationTimestamp: ago(3 * time.Hour)}
 }
 
-func to[T any](v T) *T { return &v }
+func pointerTo[T any](v T) *T { return &v }
 
 // text formats a table as "kubectl get -o wide" prints it, with brackets around the values that are
 // missing without -o wide.
@@ -38,7 +38,7 @@ func text(t *testing.T, table *metav1.Table) []string {
 	lines := []string{strings.Join(headers, " | ")}
 	for _, r := range table.Rows {
 		if len(r.Cells) != len(table.ColumnDefinitions) {
-			t.Fatalf("got %d cells for %d columns: %v", len(r.Cells), len(table.ColumnDefinitions), r.Cells)
+			t.Fatalf("row %v: got %d cells, want %d as there are columns", r.Cells, len(r.Cells), len(table.ColumnDefinitions))
 		}
 		var cells []string
 		for i, c := range r.Cells {
@@ -149,13 +149,13 @@ func TestNew(t *testing.T) {
 				Spec: v1.PersistentVolumeSpec{
 					Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}, ClaimRef: &v1.ObjectReference{Namespace: "d", Name: "c"},
 					AccessModes:                   []v1.PersistentVolumeAccessMode{v1.ReadOnlyMany, v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteOncePod},
-					PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimRetain, StorageClassName: "fast", VolumeAttributesClassName: to("gold"),
-					VolumeMode: to(v1.PersistentVolumeBlock),
+					PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimRetain, StorageClassName: "fast", VolumeAttributesClassName: pointerTo("gold"),
+					VolumeMode: pointerTo(v1.PersistentVolumeBlock),
 				},
 				Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound, Reason: "r"},
 			},
 			&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
-				Name: "c", DeletionTimestamp: to(ago(time.Second)), Annotations: map[string]string{v1.BetaStorageClassAnnotation: "old"},
+				Name: "c", DeletionTimestamp: pointerTo(ago(time.Second)), Annotations: map[string]string{v1.BetaStorageClassAnnotation: "old"},
 			}, Spec: v1.PersistentVolumeSpec{StorageClassName: "new"}},
 		}, []string{
 			"NAME | CAPACITY | ACCESS MODES | RECLAIM POLICY | STATUS | CLAIM | STORAGECLASS | VOLUMEATTRIBUTESCLASS | REASON | AGE | [VOLUMEMODE]",
@@ -170,7 +170,7 @@ func TestNew(t *testing.T) {
 			},
 			&v1.PersistentVolumeClaim{
 				ObjectMeta: named("b"),
-				Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "v", StorageClassName: to("fast"), VolumeMode: to(v1.PersistentVolumeFilesystem)},
+				Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "v", StorageClassName: pointerTo("fast"), VolumeMode: pointerTo(v1.PersistentVolumeFilesystem)},
 				Status: v1.PersistentVolumeClaimStatus{
 					Phase: v1.ClaimBound, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteMany},
 					Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")},

@@ -54,7 +54,7 @@ func TestPatch(t *testing.T) {
 			err = json.Unmarshal(body, &is)
 		}
 		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: got error %v, want none", c.name, err)
 			continue
 		}
 		var images []string
