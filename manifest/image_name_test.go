@@ -15,7 +15,7 @@ func TestSplitImageName(t *testing.T) {
 		"registry.example.com/a/b/c:x": {"registry.example.com", "a/b/c:x"},
 	} {
 		if registry, repository := SplitImageName(name); registry != want[0] || repository != want[1] {
-			t.Errorf("%s: got %s and %s, want %s and %s", name, registry, repository, want[0], want[1])
+			t.Errorf("%s: got registry %s and repository %s, want registry %s and repository %s", name, registry, repository, want[0], want[1])
 		}
 	}
 }

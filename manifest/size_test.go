@@ -97,7 +97,7 @@ spec:
 		t.Errorf("size after WithSizes: got %q, want %q", got, smaller)
 	}
 	if got, before := q.Object.Spec.Resources.Limits.Memory().String(), p.Object.Spec.Resources.Limits.Memory().String(); got != "32Mi" || before != "64Mi" {
-		t.Errorf("pod-level memory limit after WithSizes: got %s, and %s in the original pod, want 32Mi and 64Mi", got, before)
+		t.Errorf("pod-level memory limit after WithSizes: got %s in the copy and %s in the original pod, want 32Mi and 64Mi", got, before)
 	}
 	for before, want := range map[string][]v1.ResourceName{smaller: {"memory"}, unknown: {}, size: {}} {
 		if got := manifest.ResizedResources(before, size); !slices.Equal(got, want) {

@@ -148,7 +148,7 @@ func TestListenSocket_Recreated(t *testing.T) {
 			}
 			for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, filepath.Join(dir, SocketName): 0o600 | os.ModeSocket} {
 				if info, err := os.Stat(path); err != nil || info.Mode() != want {
-					t.Errorf("%s: got %v, %v, want mode %v", path, info, err, want)
+					t.Errorf("%s: got %v, error %v; want mode %v", path, info, err, want)
 				}
 			}
 			if _, err := ListenSocket(t.Context(), dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "another podd uses the socket") {

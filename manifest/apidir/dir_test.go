@@ -47,7 +47,7 @@ func TestDir_WriteReadRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := d.Read(web); err != nil || string(got) != text {
-			t.Errorf("got %q, %v, want %q", got, err, text)
+			t.Errorf("Read: got %q, error %v; want %q", got, err, text)
 		}
 	}
 	if got := list(t, d); !slices.Equal(got, []string{"pod_default_web.json"}) {
@@ -55,7 +55,7 @@ func TestDir_WriteReadRemove(t *testing.T) {
 	}
 	for path, want := range map[string]fs.FileMode{d.path: fs.ModeDir | 0o700, d.Path(web): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
-			t.Errorf("%s: got %v, %v, want %v", path, info.Mode(), err, want)
+			t.Errorf("%s: got mode %v, error %v; want mode %v", path, info.Mode(), err, want)
 		}
 	}
 	for range 2 {
@@ -96,7 +96,7 @@ func TestOpen_OtherUsers(t *testing.T) {
 			t.Errorf("Open with mode %v: got error %v, want one that contains \"set the mode to 0700\"", mode, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
-			t.Errorf("mode after Open: want %v, got %v, %v", mode, info.Mode(), err)
+			t.Errorf("after Open: got mode %v, error %v; want the unchanged mode %v", info.Mode(), err, mode)
 		}
 	}
 	path := t.TempDir()

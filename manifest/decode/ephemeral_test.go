@@ -56,7 +56,7 @@ func TestAddEphemeral(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	if len(errs) > 0 || !slices.Equal(names, []string{"d", "e"}) {
-		t.Errorf("AddEphemeral of a second container: got containers %v and errors %v, want both containers", names, errs)
+		t.Errorf("AddEphemeral of a second container: got containers %v and errors %v, want the first and the second container", names, errs)
 	}
 	if again, errs := AddEphemeral(two, two.Object.Spec.EphemeralContainers); again != two || len(errs) > 0 {
 		t.Errorf("AddEphemeral with the list that the pod already has: got another pod or errors %v, want the same pod", errs)

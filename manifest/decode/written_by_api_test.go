@@ -49,13 +49,13 @@ spec:
 			t.Errorf("%s instead of %s: got another version, want the same", now, old)
 		}
 		if (q.ContainerHashes["a"].StartHash != p.ContainerHashes["a"].StartHash) != (old == "a:1") {
-			t.Errorf("%s instead of %s: got container restart %v, want it only for a changed image", now, old, q.ContainerHashes["a"].StartHash != p.ContainerHashes["a"].StartHash)
+			t.Errorf("%s instead of %s: edit restarts the container: got %v, want true only for a changed image", now, old, q.ContainerHashes["a"].StartHash != p.ContainerHashes["a"].StartHash)
 		}
 	}
 	withLabels := strings.Replace(text, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
 	files := func(text string) string { return refs.Resolve(read(text), &manifest.Set{}, "", nil).FilesDigest }
 	if files(withLabels) == files(strings.Replace(withLabels, "{a: b}", "{a: z}", 1)) || refs.Resolve(p, &manifest.Set{}, "", nil) != nil {
-		t.Error("digest of files: want it to depend on the labels if a downwardAPI volume contains them, and not otherwise")
+		t.Error("digest of files: want a digest that depends on the labels if and only if a downwardAPI volume contains the labels")
 	}
 	for old, now := range map[string]string{"name: a,": "name: b,", "spec:": "spec:\n  hostNetwork: true", "uid: u1": "uid: u2"} {
 		if q := read(strings.Replace(text, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {

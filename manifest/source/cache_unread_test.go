@@ -318,7 +318,7 @@ func TestPrune_UnreadableCache(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != hashOf("/configured")+".unreadable" {
-		t.Errorf("remaining files: got %v, %v, want only the cache of the configured source", entries, err)
+		t.Errorf("remaining files: got %v, error %v; want only the cache of the configured source", entries, err)
 	}
 }
 

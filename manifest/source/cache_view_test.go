@@ -41,6 +41,6 @@ func TestDir_ReadOnly_CreatesNoCache(t *testing.T) {
 	}
 	r.stop()
 	if all, err := filepath.Glob(o.CacheDir + "*"); err != nil || len(all) > 0 {
-		t.Errorf("files of the cache: got %q, %v, want none", all, err)
+		t.Errorf("files of the cache: got %q, error %v; want no files", all, err)
 	}
 }

@@ -38,7 +38,7 @@ func TestCheckImmutable(t *testing.T) {
 		}
 		for _, p := range f.Problems {
 			if strings.Contains(p.String(), "hunter2") {
-				t.Errorf("%s: problem %s: want it without the value", name, p)
+				t.Errorf("%s: got problem %s, want a message without the value", name, p)
 			}
 		}
 	}

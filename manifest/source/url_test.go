@@ -227,7 +227,7 @@ func TestURL_Backoff(t *testing.T) {
 		f := newFakeServer(t, status(500))
 		r := poll(t, f.url("/x", urlOptions(t)))
 		if b := r.untilProblem("there is no earlier valid content"); b.IsComplete {
-			t.Errorf("got %s, want it incomplete because there was no valid list", show(b))
+			t.Errorf("got %s, want an incomplete batch because there was no valid list", show(b))
 		}
 		<-time.After(24 * time.Hour)
 		requests := f.requests()
@@ -263,7 +263,7 @@ func TestURL_Cache(t *testing.T) {
 		r = poll(t, unplugged.url("/x", o))
 		b := r.untilProblem("network is unreachable; using the last valid content from the cache", "a", "b")
 		if !b.IsComplete || !b.FileStates[0].ContentTime.Equal(version) || b.FileStates[0].OutdatedReason != outdatedFetch {
-			t.Errorf("without network: got %s %+v, want the cached version", show(b), b.FileStates[0])
+			t.Errorf("without network: got %s, state %+v; want the cached version", show(b), b.FileStates[0])
 		}
 		r.stop()
 

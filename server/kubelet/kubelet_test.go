@@ -343,7 +343,7 @@ func TestServeLog_Incomplete(t *testing.T) {
 	}
 	defer r.Body.Close()
 	if text, _ := io.ReadAll(r.Body); r.StatusCode != 500 || !strings.Contains(string(text), "reading the log failed") {
-		t.Errorf("got %s %s, want 500 and the error", r.Status, text)
+		t.Errorf("got status %s, body %s; want status 500, and the error in the body", r.Status, text)
 	}
 }
 

@@ -311,7 +311,7 @@ func TestSources_Limit(t *testing.T) {
 	}
 	for _, want := range []string{`podd_manifest_behind{source="other"} 1`, `podd_problems{reason="error",source="other"} 2000`, `podd_manifest_last_good_seconds{source="other"} 2001`} {
 		if !strings.Contains(got, want+"\n") {
-			t.Errorf("got no series %s, want it in:\n%s", want, got)
+			t.Errorf("want the series %s, got:\n%s", want, got)
 		}
 	}
 }

@@ -47,12 +47,12 @@ func (h *history) check(t *testing.T, prefix string, want ...string) {
 	}
 	for _, line := range want {
 		if !got[line] {
-			t.Errorf("got no series %s, want it", line)
+			t.Errorf("got no series %s, want one", line)
 		}
 		delete(got, line)
 	}
 	for line := range got {
-		t.Errorf("got series %s, want no such series", line)
+		t.Errorf("got series %s, want none", line)
 	}
 }
 

@@ -144,7 +144,7 @@ func TestReplace(t *testing.T) {
 	}
 	after := leaf(a)
 	if !wasIssued(before) || wasIssued(after) || wasIssued(theirs) {
-		t.Errorf("wasIssued of a certificate from before Replace, from after it, and of another authority: got %t, %t, %t, want true, false, false", wasIssued(before), wasIssued(after), wasIssued(theirs))
+		t.Errorf("wasIssued of a certificate from before Replace, of one from after Replace, and of one of another authority: got %t, %t, %t, want true, false, false", wasIssued(before), wasIssued(after), wasIssued(theirs))
 	}
 	again, err := Open(root)
 	if err != nil {
