@@ -54,15 +54,15 @@ status: {phase: Running}
 func TestApply(t *testing.T) {
 	f := New(kinds)
 	for _, c := range []struct {
-		name, of   string
-		has, lacks string // must and must not be in the resulting JSON
+		name, of string
+		has      string // must be in the resulting JSON; "" if only the managed fields matter
 	}{
-		{"a label", "metadata: {labels: {c: d}}", `"labels":{"a":"b","c":"d"}`, ""},
-		{"an entry by its key", `spec: {containers: [{name: b, image: "b:1", env: [{name: Z, value: z}]}]}`, `"env":[{"name":"X","value":"w"},{"name":"Z","value":"z"}]`, ""},
-		{"a port by two keys, one of them defaulted", `spec: {containers: [{name: a, ports: [{containerPort: 80, name: http}]}]}`, `{"containerPort":80,"name":"http","protocol":"TCP"}`, ""},
-		{"an equal quantity", `spec: {containers: [{name: a, resources: {requests: {cpu: 100m}}}]}`, `"cpu":"100m"`, ""},
-		{"a new entry", `spec: {containers: [{name: c, image: c}]}`, `"name":"c"`, ""},
-		{"the status", "status: {phase: Failed}", "", ""},
+		{"a label", "metadata: {labels: {c: d}}", `"labels":{"a":"b","c":"d"}`},
+		{"an entry by its key", `spec: {containers: [{name: b, image: "b:1", env: [{name: Z, value: z}]}]}`, `"env":[{"name":"X","value":"w"},{"name":"Z","value":"z"}]`},
+		{"a port by two keys, one of them defaulted", `spec: {containers: [{name: a, ports: [{containerPort: 80, name: http}]}]}`, `{"containerPort":80,"name":"http","protocol":"TCP"}`},
+		{"an equal quantity", `spec: {containers: [{name: a, resources: {requests: {cpu: 100m}}}]}`, `"cpu":"100m"`},
+		{"a new entry", `spec: {containers: [{name: c, image: c}]}`, `"name":"c"`},
+		{"the status", "status: {phase: Failed}", ""},
 	} {
 		p := newPod(t, web)
 		text, managers, err := f.Apply(Change{Live: p, Manager: "m"}, config("apiVersion: v1\nkind: Pod\n"+c.of), false)
