@@ -140,7 +140,7 @@ func TestClockAfterBoot(t *testing.T) {
 		untilReady(t, "active")
 	}
 	if all, now := starts(t, "active"); all != 2 || now != 1 {
-		t.Errorf("pod active: got %d starts, %d of them in this boot, want 2 and 1", all, now)
+		t.Errorf("pod active: got %d starts, %d of them in this boot; want 2 starts, 1 of them in this boot", all, now)
 	}
 	remove(t, "active")
 	untilClean(t)

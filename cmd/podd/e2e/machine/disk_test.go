@@ -21,8 +21,8 @@ const (
 	password  = "swordfish-of-the-test"
 )
 
-// write writes files, in this order, and creates their directories. It adds no line breaks, because the
-// kernel's target would treat them as a part of names and passwords.
+// write writes files in the given order, and creates their directories. It adds no line breaks, because
+// the kernel's target would treat them as a part of names and passwords.
 func write(t testing.TB, files ...[2]string) {
 	t.Helper()
 	for _, f := range files {
@@ -40,7 +40,7 @@ func link(t testing.TB, target, path string) {
 	}
 }
 
-// createDisk creates a disk of the kernel's target and returns its directory.
+// createDisk creates a disk of the kernel's target and returns the directory of the disk.
 func createDisk(t testing.TB, name string) string {
 	t.Helper()
 	const size = 96 << 20
@@ -107,7 +107,8 @@ func blockPod(name, claim, script string) string {
 	return strings.Replace(text, "volumeMounts: [", "volumeDevices: [{name: disk, devicePath: /dev/disk}], volumeMounts: [", 1)
 }
 
-// claimed returns a PersistentVolume with a source, and its claim.
+// claimed returns the manifest of a PersistentVolume with the given source, and of the claim of this
+// volume.
 func claimed(name, mode, source string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: PersistentVolume
@@ -155,7 +156,7 @@ func untilText(t testing.TB, path, want string) {
 	eventually(t, path+" has content", func() error {
 		text, err := os.ReadFile(path)
 		if got := strings.TrimSpace(string(text)); err != nil || got != want {
-			return fmt.Errorf("got %q, %v, want %q", got, err, want)
+			return fmt.Errorf("got %q, error %v; want %q", got, err, want)
 		}
 		return nil
 	})
@@ -183,8 +184,8 @@ func killPodd(t testing.TB) {
 	})
 }
 
-// TestISCSI checks iSCSI volumes with a target on loopback: podd logs in, formats the disk, and logs out
-// when no pod uses the target. The data is kept when a pod is replaced.
+// TestISCSI checks iSCSI volumes with a target on loopback: podd must log in, format the disk, and log
+// out when no pod uses the target. The data must be kept when a pod is replaced.
 func TestISCSI(t *testing.T) {
 	run(t, "systemctl stop multipathd multipathd.socket")
 	run(t, "systemctl start podd")
@@ -202,7 +203,8 @@ func TestISCSI(t *testing.T) {
 	}
 }
 
-// testSharedDisk checks two pods with one disk: the session ends with the second pod.
+// testSharedDisk checks that the session of a disk that two pods use ends only when the second pod is
+// removed.
 func testSharedDisk(t *testing.T) {
 	apply(t, map[string]string{"writer": diskPod("writer", iscsi(0, ""), "echo kept >/data/it && stat -c %g /data/it >/notes/group && "+forever)})
 	untilReady(t, "writer")
@@ -217,7 +219,7 @@ func testSharedDisk(t *testing.T) {
 	eventually(t, "the directory of the first pod is removed", func() error {
 		_, err := os.Stat("/var/lib/podd/pods/" + string(pods["writer"].Pod.UID))
 		if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("got %v, want no directory", err)
+			return fmt.Errorf("got error %v, want an error because the directory does not exist", err)
 		}
 		return nil
 	})
@@ -228,8 +230,8 @@ func testSharedDisk(t *testing.T) {
 	untilNoDisks(t)
 }
 
-// testISCSIClaims checks PersistentVolumes: the data of the last pod is still there, a read-only volume
-// cannot be written, and a block device has the size of the disk.
+// testISCSIClaims checks PersistentVolumes. The data of an earlier pod must be kept, a read-only volume
+// must not be writable, and a block device must have the size of the disk.
 func testISCSIClaims(t *testing.T) {
 	apply(t, map[string]string{
 		"disks": claimed("disk", "Filesystem", "mountOptions: [noatime], "+iscsi(0, "")) + "---\n" + claimed("raw", "Block", iscsi(1, "")),
@@ -276,16 +278,16 @@ func testCHAP(t *testing.T) {
 	untilReady(t, "secured")
 	used, err := os.ReadFile(first(t, "/sys/class/iscsi_session/*/initiatorname"))
 	if got := strings.TrimSpace(string(used)); err != nil || got != initiator {
-		t.Errorf("got the initiator %q, %v, want %q", got, err, initiator)
+		t.Errorf("got the initiator %q, error %v; want %q", got, err, initiator)
 	}
 	node := first(t, "/etc/iscsi/nodes/*/*/*")
 	if info, err := os.Stat(node); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%s: got %v, %v, want mode 0600", node, info, err)
+		t.Errorf("%s: got %v, error %v; want mode 0600", node, info, err)
 	}
 	remove(t, "secured", "chap")
 	untilNoDisks(t)
 	if out, err := system("journalctl --no-pager"); err != nil || strings.Contains(out, password) {
-		t.Errorf("the journal contains the password, or cannot be read: %v", err)
+		t.Errorf("journal: got the password in it, or a read error (%v); want no password", err)
 	}
 	write(t, [2]string{filepath.Join(targets, "iscsi/discovery_auth/enforce_discovery_auth"), "0"})
 }
@@ -295,12 +297,13 @@ func first(t testing.TB, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) == 0 {
-		t.Fatalf("%s: got %v, %v, want a path", pattern, found, err)
+		t.Fatalf("%s: got %v, error %v; want a path", pattern, found, err)
 	}
 	return found[0]
 }
 
-// testMultipath checks two portals: multipathd creates a device, which podd uses and removes.
+// testMultipath checks a disk with two portals. multipathd creates a device, which podd must use and
+// then remove.
 func testMultipath(t *testing.T) {
 	write(t, [2]string{"/etc/multipath.conf", "defaults {\n\tfind_multipaths yes\n}\n"})
 	run(t, "systemctl start multipathd")
@@ -309,7 +312,7 @@ func testMultipath(t *testing.T) {
 	untilReady(t, "paths")
 	untilText(t, notes+"/paths", "kept")
 	if text, err := os.ReadFile(notes + "/device"); err != nil || !strings.HasPrefix(string(text), "/dev/mapper/") && !strings.HasPrefix(string(text), "/dev/dm-") {
-		t.Errorf("got the device %q, %v, want a multipath device", text, err)
+		t.Errorf("got the device %q, error %v; want a multipath device", text, err)
 	}
 	if n := sessions(t); n != 2 {
 		t.Errorf("got %d sessions, want one for each portal", n)
@@ -322,7 +325,7 @@ func testMultipath(t *testing.T) {
 }
 
 // testISCSIFailures checks the messages for a portal without a target, and for a LUN that does not
-// exist. The pods can be removed.
+// exist. podd must be able to remove these pods.
 func testISCSIFailures(t *testing.T) {
 	apply(t, map[string]string{
 		"unreachable": diskPod("unreachable", fmt.Sprintf("iscsi: {targetPortal: '127.0.0.1:3999', iqn: %q, lun: 0}", iqn), forever),
@@ -343,8 +346,8 @@ func testISCSIFailures(t *testing.T) {
 // has no Fibre Channel adapter.
 const fcRule = `SUBSYSTEM=="block", KERNEL=="sd*", ENV{DEVTYPE}=="disk", ATTRS{model}=="scsi_debug*", SYMLINK+="disk/by-path/pci-0000:00:09.0-fc-0x500a0982991b8dc5-lun-0 disk/by-id/scsi-Linux_scsi_debug_1"`
 
-// TestFC checks Fibre Channel volumes with the disk of the kernel module scsi_debug: podd deletes the
-// device with the last pod, and finds it again with a scan.
+// TestFC checks Fibre Channel volumes with the disk of the kernel module scsi_debug: podd must delete
+// the device when the last pod is removed, and must find it again with a scan.
 func TestFC(t *testing.T) {
 	run(t, "systemctl stop multipathd multipathd.socket")
 	run(t, "systemctl start podd")

@@ -21,8 +21,8 @@ import (
 // stateDir is the root directory of podd.
 const stateDir = "/var/lib/podd"
 
-// mountState mounts the file system under test on podd's root directory. The step of make vm
-// sets the file system. podd must not be running. The root file system is not suitable: it
+// mountState mounts the file system under test on podd's root directory. The step of make vm that runs
+// the test selects the file system. podd must not be running. The root file system is not suitable: it
 // contains the overlay file systems of containers, and is synced when one of them is unmounted.
 func mountState(t *testing.T) {
 	t.Helper()
@@ -32,8 +32,8 @@ func mountState(t *testing.T) {
 	run(t, "mount -o "+cmp.Or(os.Getenv("PODD_STATE_OPTIONS"), "defaults")+" "+os.Getenv("PODD_STATE_DEVICE")+" "+stateDir)
 }
 
-// control is a file that is replaced like a journal, but not synced. If the file survives the
-// power cut, a journal that podd has not synced would also survive.
+// control is a file that is replaced like a journal, but not synced. If the file survives the power cut,
+// a journal that podd has not synced would also survive, and the test would prove nothing.
 const control = "control"
 
 // writeControl replaces the control file. It syncs the file if durable is true.
@@ -49,11 +49,11 @@ func writeControl(t *testing.T, text string, durable bool) {
 	}
 }
 
-// stopWriteback prevents, until the next boot, that the kernel writes dirty pages because of
-// their age. Data that no process has synced then stays in memory during a test. The interval is
-// a day. With 0, the flusher of a file system would run as soon as a file is dirty. It would
-// write the file, because the background threshold of a device to which little was written is
-// very low.
+// stopWriteback prevents, until the next boot, that the kernel writes dirty pages because of their age.
+// Data that no process has synced then stays in memory during a test. The interval of writeback is set
+// to a day. With an interval of 0, the flusher of a file system would run as soon as a file is dirty.
+// The flusher would write the file, because the background threshold of a device to which little was
+// written is very low.
 func stopWriteback(t *testing.T) {
 	t.Helper()
 	for name, value := range map[string]string{"dirty_writeback_centisecs": "8640000", "dirty_expire_centisecs": "8640000"} {
@@ -71,8 +71,8 @@ func jobs() map[string]string {
 	return map[string]string{"first": pod("first", once, container("first", "exit 0", "")), "last": pod("last", once, silent)}
 }
 
-// untilWoundDown waits until the pod of a job has succeeded and podd has released its volumes. podd
-// then reports the phase "rest".
+// untilWoundDown waits until the pod of a job has succeeded and podd has released the volumes of the
+// pod. podd then reports the phase "rest".
 func untilWoundDown(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, name+" is wound down", func() error {
@@ -87,11 +87,11 @@ func untilWoundDown(t *testing.T, name string) {
 	})
 }
 
-// TestFinish runs two jobs one after the other, just before the power is cut. podd writes the journal
-// of the first job and replaces it when it releases the volumes. Then podd syncs the journal of the
-// last job. With this sync the file system also commits all renames so far, even if the data of a
-// renamed file is not on disk. Therefore an unsynced journal of the first job would be empty after the
-// power cut.
+// TestFinish runs two jobs one after the other, just before the power is cut. podd writes the journal of
+// the first job, and replaces this journal when it releases the volumes of the job. Then podd syncs the
+// journal of the last job. With this sync the file system also commits all renames so far, even if the
+// data of a renamed file is not on disk. If podd did not sync the journal of the first job, this journal
+// would be empty after the power cut.
 func TestFinish(t *testing.T) {
 	run(t, "systemctl disable podd") // podd must not start at the next boot, because TestAfterFinish starts it
 	run(t, "systemctl stop podd")
@@ -107,13 +107,13 @@ func TestFinish(t *testing.T) {
 	untilWoundDown(t, "last")
 }
 
-// TestAfterFinish checks that podd does not run the first job again, although the runtime does not
-// list it any more. The control file was not synced and must have lost its content. Otherwise the test
-// would also pass if podd did not sync its journals.
+// TestAfterFinish checks that podd does not run the first job again, although the runtime does not list
+// the pod of this job any more. The control file was not synced and must have lost its content.
+// Otherwise the test would also pass if podd did not sync its journals.
 func TestAfterFinish(t *testing.T) {
 	mountState(t)
 	if text, err := os.ReadFile(filepath.Join(stateDir, control)); err != nil || len(text) > 0 {
-		t.Errorf("control file: got %q, %v, want an empty file; a journal that is not synced would not be lost either", text, err)
+		t.Errorf("control file: got %q, error %v; want an empty file, because otherwise a journal that podd has not synced would also have survived", text, err)
 	}
 	eventually(t, "containerd is ready", func() error {
 		_, err := getInventory(t.Context())

@@ -92,10 +92,10 @@ func TestHugePages(t *testing.T) {
 			return fmt.Errorf("podd does not show the pods: %w", err)
 		}
 		if s := pods["greedy"].Pod.Status; s.Reason != "OutOfhugepages-2Mi" || !strings.Contains(s.Message, "64Mi of hugepages-2Mi; the node has 32Mi") {
-			return fmt.Errorf("greedy: got %s %s: %s; %s, want OutOfhugepages-2Mi", s.Phase, s.Reason, s.Message, pods["greedy"].Why)
+			return fmt.Errorf("pod greedy: got phase %s, reason %s, message %q, podd's reason %q; want reason OutOfhugepages-2Mi", s.Phase, s.Reason, s.Message, pods["greedy"].Why)
 		}
 		if !pods["rest"].Ready {
-			return fmt.Errorf("rest: got %+v, want a running pod", pods["rest"])
+			return fmt.Errorf("pod rest: got %+v, want a running pod", pods["rest"])
 		}
 		return nil
 	})

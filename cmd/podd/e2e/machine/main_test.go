@@ -41,8 +41,8 @@ type values struct {
 // installed is a file that exists after install has succeeded.
 const installed = "/etc/machine-test"
 
-// install installs containerd and podd as services and starts containerd. It does nothing if
-// this was done before a power cut, or if PODD_MACHINE_INSTALL is "no".
+// install installs containerd and podd as services and starts containerd. It does nothing if an earlier
+// run has done this before a power cut, or if PODD_MACHINE_INSTALL is "no".
 func install() error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return fmt.Errorf("checking that systemd is running: %w; run make vm, which runs these tests in a virtual machine because they change the system", err)

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/eviction/memorywatch"
 )
 
-// TestMemoryLimit checks that the kernel notifies podd when a cgroup reaches its memory limit, on cgroup
-// v2.
+// TestMemoryLimit checks that, with cgroup v2, the kernel notifies podd when a cgroup reaches its memory
+// limit.
 func TestMemoryLimit(t *testing.T) {
 	const dir = "/sys/fs/cgroup/memory-limit"
 	if err := os.Mkdir(dir, 0o755); err != nil {

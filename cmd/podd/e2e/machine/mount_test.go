@@ -13,8 +13,8 @@ import (
 // mounted is the directory that TestMountedManifests bind-mounts on the manifest directory.
 const mounted = "/var/lib/machine-manifests"
 
-// mountManifests bind-mounts the directory mounted on the manifest directory. After a boot, it is not
-// mounted.
+// mountManifests bind-mounts the directory mounted on the manifest directory. The bind mount does not
+// survive a reboot.
 func mountManifests(t *testing.T) {
 	t.Helper()
 	run(t, "mount --bind "+mounted+" "+manifests)
@@ -69,7 +69,7 @@ func TestManifestsNotMounted(t *testing.T) {
 		})
 	}
 	untilReported(true)
-	restart(t) // the new process has not read the mounted directory either
+	restart(t) // the new process of podd has not read the directory while it was mounted either
 	untilReady(t, "mounted")
 	untilReported(true)
 	mountManifests(t)

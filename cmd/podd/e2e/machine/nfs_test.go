@@ -104,7 +104,7 @@ func TestNFS(t *testing.T) {
 	eventually(t, "the pod has written to the server", func() error {
 		for file, want := range map[string]string{"inline": "served\n", "sub/inline": "part\n"} {
 			if text, err := os.ReadFile(filepath.Join(exported, file)); err != nil || string(text) != want {
-				return fmt.Errorf("%s: got %q, %v, want %q", file, text, err, want)
+				return fmt.Errorf("%s: got %q, error %v; want %q", file, text, err, want)
 			}
 		}
 		return nil
@@ -120,7 +120,7 @@ func TestNFS(t *testing.T) {
 	run(t, "systemctl kill --signal=KILL podd")
 	eventually(t, "podd runs again", func() error {
 		if now := property(t, "MainPID"); now == pid || now == "0" {
-			return fmt.Errorf("got main process %s, want another one than %s", now, pid)
+			return fmt.Errorf("got main process %s, want one other than %s", now, pid)
 		}
 		return nil
 	})
@@ -179,7 +179,7 @@ func testUnresponsiveServer(t *testing.T) {
 	untilReady(t, "other", "late")
 	eventually(t, "the pod with unwritten data is removed", func() error { return areRemoved("writer") })
 	if text, err := os.ReadFile(filepath.Join(exported, "writer")); err != nil || !strings.HasSuffix(string(text), "\na line\n") {
-		t.Errorf("the file of the pod with unwritten data: got %d bytes with the end %q, %v, want complete lines", len(text), text[max(0, len(text)-20):], err)
+		t.Errorf("the file of the pod with unwritten data: got %d bytes with the end %q, error %v; want complete lines", len(text), text[max(0, len(text)-20):], err)
 	}
 	remove(t, "other", "late")
 	untilClean(t)
@@ -193,7 +193,7 @@ func checkWhy(pod string, texts ...string) error {
 	out, err := system("/payload/podd why " + pod)
 	for _, text := range texts {
 		if !strings.Contains(out, text) {
-			return fmt.Errorf("podd why %s: got %q, %v, want %q in it", pod, out, err, texts)
+			return fmt.Errorf("podd why %s: got %q, error %v; want %q in it", pod, out, err, texts)
 		}
 	}
 	return nil

@@ -34,8 +34,8 @@ func apt(t *testing.T, args string) string {
 }
 
 // TestPackage checks that the .deb package and a manifest are enough to run a pod on Debian. The pod
-// must keep running when podd is upgraded, removed and purged. A purge after podd down must remove
-// podd's data.
+// must keep running when podd is upgraded, removed and purged. A purge after the command podd down must
+// remove podd's data.
 func TestPackage(t *testing.T) {
 	if err := os.WriteFile(aptSources, []byte("deb [trusted=yes] file:/payload/repository ./\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -53,10 +53,10 @@ func TestPackage(t *testing.T) {
 	pid := property(t, "MainPID")
 	apt(t, "install "+debPackage(t, "1.0.1"))
 	if out, err := system("podd --version"); err != nil || !strings.Contains(out, "1.0.1") {
-		t.Errorf("after the upgrade: got version %q, %v, want 1.0.1", out, err)
+		t.Errorf("after the upgrade: got version %q, error %v; want 1.0.1", out, err)
 	}
 	if now := property(t, "MainPID"); now == pid || now == "0" {
-		t.Errorf("after the upgrade: got main process %s, want another one than %s", now, pid)
+		t.Errorf("after the upgrade: got main process %s, want one other than %s", now, pid)
 	}
 	if now := containerStatus(t); now.ContainerID != web.ContainerID || !now.State.Running.StartedAt.Equal(&web.State.Running.StartedAt) || now.RestartCount != 0 {
 		t.Errorf("after the upgrade: got container %+v, want %+v", now, web)
@@ -91,7 +91,7 @@ func TestPackage(t *testing.T) {
 		}
 	}
 	if now, err := getInventory(t.Context()); err != nil || len(now.running) > 0 {
-		t.Errorf("after podd down and a purge: got running %v, %v, want none", now.running, err)
+		t.Errorf("after podd down and a purge: got running %v, error %v; want none", now.running, err)
 	}
 }
 
@@ -100,7 +100,7 @@ func debPackage(t *testing.T, version string) string {
 	t.Helper()
 	found, err := filepath.Glob("/payload/package-" + version + "/*.deb")
 	if err != nil || len(found) != 1 {
-		t.Fatalf("version %s: got packages %v, %v, want one", version, found, err)
+		t.Fatalf("version %s: got packages %v, error %v; want one", version, found, err)
 	}
 	return found[0]
 }

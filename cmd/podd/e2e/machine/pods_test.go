@@ -32,7 +32,7 @@ func container(name, script, resources string) string {
 
 const forever = "trap 'exit 0' TERM; sleep 36000 & wait"
 
-// pod returns the manifest of a pod. more contains additional lines of its spec.
+// pod returns the manifest of a pod. The parameter more contains additional lines of the spec.
 func pod(name, more string, containers ...string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 2\n  volumes: [{name: notes, hostPath: {path: %s, type: DirectoryOrCreate}}]\n%s  containers:\n%s",
 		name, notes, more, strings.Join(containers, ""))

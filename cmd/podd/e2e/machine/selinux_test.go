@@ -28,12 +28,13 @@ func volumePath(uid string) string {
 	return filepath.Join("/var/lib/podd/pods", uid, "volumes/kubernetes.io~iscsi/disk")
 }
 
-// checkContext checks the SELinux label with which a volume is mounted; "" means none.
+// checkContext checks the SELinux label with which a volume is mounted. If want is "", the mount must
+// have no label.
 func checkContext(t *testing.T, path, want string) {
 	t.Helper()
 	table, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(path))
 	if err != nil || len(table) != 1 {
-		t.Fatalf("%s: got %v, %v, want one mount", path, table, err)
+		t.Fatalf("%s: got %v, error %v; want one mount", path, table, err)
 	}
 	options := table[0].VFSOptions
 	if want == "" && strings.Contains(options, "seclabel") || want != "" && strings.Contains(options, `context="`+want+`"`) {
@@ -48,16 +49,17 @@ func checkFileLabel(t *testing.T, path, want string) {
 	buffer := make([]byte, 256)
 	n, err := unix.Getxattr(path, "security.selinux", buffer)
 	if got := strings.TrimRight(string(buffer[:max(n, 0)]), "\x00"); err != nil || got != want {
-		t.Errorf("%s: got the label %q, %v, want %q", path, got, err, want)
+		t.Errorf("%s: got the label %q, error %v; want %q", path, got, err, want)
 	}
 }
 
-// TestSELinux checks the SELinux labels of a PersistentVolume on an iSCSI disk: podd mounts it with the label
-// of the first pod, refuses a pod with another label until the first pod is removed, and keeps the mount when
-// it restarts. With seLinuxChangePolicy: Recursive, the container runtime labels the files.
+// TestSELinux checks the SELinux labels of a PersistentVolume on an iSCSI disk: podd mounts the volume
+// with the label of the first pod, refuses a pod with another label until the first pod is removed, and
+// keeps the mount when it restarts. With seLinuxChangePolicy: Recursive, the container runtime labels
+// the files.
 func TestSELinux(t *testing.T) {
 	if mode, err := os.ReadFile("/sys/fs/selinux/enforce"); err != nil {
-		t.Fatalf("got the mode %q, %v, want a kernel with SELinux", mode, err)
+		t.Fatalf("got the mode %q, error %v; want a kernel with SELinux", mode, err)
 	}
 	run(t, "systemctl stop multipathd multipathd.socket")
 	run(t, "systemctl start podd")
@@ -77,7 +79,7 @@ func TestSELinux(t *testing.T) {
 	checkFileLabel(t, filepath.Join(path, "first"), label("s0:c1,c2"))
 	process, err := os.ReadFile(notes + "/first-process")
 	if err != nil || !strings.Contains(string(process), "container_t:s0:c1,c2") {
-		t.Errorf("got the process label %q, %v, want the level s0:c1,c2", process, err)
+		t.Errorf("got the process label %q, error %v; want the level s0:c1,c2", process, err)
 	}
 
 	apply(t, map[string]string{"second": labeledPod("second", "disk", "s0:c3,c4", ""), "same": labeledPod("same", "disk", "s0:c1,c2", "")})

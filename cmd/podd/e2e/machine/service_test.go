@@ -59,7 +59,7 @@ func TestService(t *testing.T) {
 		}
 		eventually(t, "podd runs after it was "+tt.name, func() error {
 			if now, state := property(t, "MainPID"), property(t, "ActiveState"); now == pid || now == "0" || state != "active" {
-				return fmt.Errorf("got main process %s and state %s, want another process than %s and state active", now, state, pid)
+				return fmt.Errorf("got main process %s, state %s; want a process other than %s, state active", now, state, pid)
 			}
 			return nil
 		})

@@ -44,9 +44,10 @@ const (
 	login          = " org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager "
 )
 
-// TestShutdown checks that logind delays a reboot until podd has stopped its pods, for longer than
-// logind's default delay. The test requests a reboot, and holds an inhibitor lock of its own so that
-// the reboot does not happen. Then make vm cuts the power, and TestAfterShutdown checks the result.
+// TestShutdown checks that logind delays a reboot until podd has stopped its pods, even if this takes
+// longer than logind's default delay. The test requests a reboot, and holds an inhibitor lock of its own
+// so that the reboot does not happen. Then make vm cuts the power, and TestAfterShutdown checks the
+// result.
 func TestShutdown(t *testing.T) {
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshutdownGracePeriod: 600s\nshutdownGracePeriodCriticalPods: 300s\n"
 	unit := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + shutdownConfig + "\n"
@@ -120,7 +121,7 @@ func TestAfterShutdown(t *testing.T) {
 	untilReady(t, "usual", "system")
 	for _, name := range []string{"usual", "system"} {
 		if all, now := starts(t, name); all != 2 || now != 1 {
-			t.Errorf("pod %s: got %d starts, %d of them in this boot, want 2 and 1", name, all, now)
+			t.Errorf("pod %s: got %d starts, %d of them in this boot; want 2 starts, 1 of them in this boot", name, all, now)
 		}
 	}
 	if err := errors.Join(os.Remove(shutdownUnit), os.Remove(ended)); err != nil {

@@ -43,7 +43,7 @@ func TestSlices(t *testing.T) {
 		for file, want := range tt.files {
 			text, err := os.ReadFile(filepath.Join(at, file))
 			if got := strings.TrimSpace(string(text)); err != nil || got != want {
-				t.Errorf("%s of %s: got %q, %v, want %q", file, tt.pod, got, err, want)
+				t.Errorf("%s of %s: got %q, error %v; want %q", file, tt.pod, got, err, want)
 			}
 		}
 		for _, id := range []string{now.running[tt.pod], now.running[tt.pod+"/"+tt.pod]} {
@@ -52,7 +52,7 @@ func TestSlices(t *testing.T) {
 			}
 		}
 		if state, err := system("systemctl is-active " + filepath.Base(at)); err != nil {
-			t.Errorf("slice of %s: got %s, %v, want active", tt.pod, state, err)
+			t.Errorf("slice of %s: got %s, error %v; want active", tt.pod, state, err)
 		}
 	}
 	remove(t, "burstable", "exact", "idle")

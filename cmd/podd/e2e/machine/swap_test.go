@@ -43,8 +43,8 @@ func memInfo(t testing.TB, key string) int64 {
 	return kib << 10
 }
 
-// swapShare returns the amount of swap, in bytes, that LimitedSwap gives to a container with this
-// memory request. It is rounded down to pages, as the kernel rounds memory.swap.max.
+// swapShare returns the amount of swap, in bytes, that LimitedSwap gives to a container with this memory
+// request. The amount is rounded down to whole pages, as the kernel rounds memory.swap.max.
 func swapShare(t testing.TB, request int64) string {
 	t.Helper()
 	share := int64(float64(request) / float64(memInfo(t, "MemTotal")) * float64(memInfo(t, "SwapTotal")))
@@ -111,7 +111,7 @@ func testLimitedSwap(t *testing.T) {
 		return nil
 	})
 	if after, err := getInventory(t.Context()); err != nil || after.running["share/some"] != before.running["share/some"] {
-		t.Errorf("after the request was reduced: got container %q, %v, want %q", after.running["share/some"], err, before.running["share/some"])
+		t.Errorf("after the request was reduced: got container %q, error %v; want %q", after.running["share/some"], err, before.running["share/some"])
 	}
 	remove(t, "share", "whole", "least", "vital")
 	untilClean(t)
