@@ -18,9 +18,9 @@ import (
 	"podd/runtime/runtimetest/netns"
 )
 
-// makeReachable makes the API server reachable at the same loopback address in the network
-// namespace of the test's goroutine. It listens there and copies the data of each connection to the
-// API server in the initial namespace.
+// makeReachable makes the API server reachable at the same loopback address in the network namespace of
+// the test's goroutine. makeReachable listens at this address and copies the data of each connection to
+// the API server in the initial namespace.
 func (p *controlPlane) makeReachable(t *testing.T) {
 	t.Helper()
 	server, err := url.Parse(p.url)

@@ -160,11 +160,11 @@ func TestBootstrap(t *testing.T) {
 	link, err := os.Lstat(current)
 	info, serr := os.Stat(current)
 	if err != nil || serr != nil || link.Mode()&os.ModeSymlink == 0 || info.Mode().Perm() != 0o600 {
-		t.Errorf("%s: got link %v, %v, file %v, %v, want a symlink to a file with mode 0600", current, link, err, info, serr)
+		t.Errorf("%s: got link %v (error %v), file %v (error %v); want a symlink to a file with mode 0600", current, link, err, info, serr)
 	}
 	text, err := os.ReadFile(kubeconfig)
 	if err != nil || !strings.Contains(string(text), "client-certificate: "+current) || strings.Contains(string(text), "token") {
-		t.Errorf("kubeconfig: got %v and %s, want the path of the certificate and no token", err, text)
+		t.Errorf("kubeconfig: got error %v and content %s, want the path of the certificate and no token", err, text)
 	}
 	a.untilPs("is waiting for approval", true) // no controller approves the request of the serving certificate
 	if err := plane.approve("n11", certificates.KubeletServingSignerName, nil); err != nil {
@@ -248,7 +248,7 @@ func TestCertificateRotation(t *testing.T) {
 		}
 		defer r.Body.Close()
 		if _, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
-			t.Errorf("on the same connection: got %s, %v, want 200", r.Status, err)
+			t.Errorf("on the same connection: got %s, error %v; want 200", r.Status, err)
 		}
 	}
 	request()

@@ -60,7 +60,7 @@ func untilDone(t *testing.T, d *csidriver.Driver, want ...string) {
 	eventually(t, fmt.Sprintf("the driver has executed %v", want), func() error {
 		got, err := d.Changes()
 		if err != nil || !slices.Equal(got, want) {
-			return fmt.Errorf("got %v, %v, want %v", got, err, want)
+			return fmt.Errorf("got %v, error %v; want %v", got, err, want)
 		}
 		return nil
 	})
@@ -87,7 +87,7 @@ func (a *agent) untilWhy(pod, text string) {
 	a.t.Helper()
 	a.eventually(fmt.Sprintf("podd why %s prints %q", pod, text), func() error {
 		if out, err := a.verb("why", pod); !strings.Contains(out, text) {
-			return fmt.Errorf("got %s, %v, want %q in it", out, err, text)
+			return fmt.Errorf("got %s, error %v; want %q in it", out, err, text)
 		}
 		return nil
 	})
@@ -99,7 +99,7 @@ func (a *agent) untilInUse(want ...v1.UniqueVolumeName) {
 	a.eventually(fmt.Sprintf("the volumes in use are %v", want), func() error {
 		n, err := plane.node(a.node)
 		if err != nil || !slices.Equal(n.Status.VolumesInUse, want) {
-			return fmt.Errorf("got %v, %v, want %v", n.Status.VolumesInUse, err, want)
+			return fmt.Errorf("got %v, error %v; want %v", n.Status.VolumesInUse, err, want)
 		}
 		return nil
 	})
@@ -139,7 +139,7 @@ func untilDeleted(t *testing.T, path string) {
 	t.Helper()
 	eventually(t, path+" is deleted", func() error {
 		if err := plane.do(http.MethodGet, path, nil, nil); !errors.Is(err, errNotFound) {
-			return fmt.Errorf("got %v, want not found", err)
+			return fmt.Errorf("got error %v, want not found", err)
 		}
 		return nil
 	})
@@ -177,7 +177,7 @@ func TestCSI(t *testing.T) {
 	startDriver(t, d)
 	a.untilCSINode(storage.CSINodeDriver{Name: d.Name, NodeID: "id-of-c1", TopologyKeys: []string{"c1.csi.test/rack"}, Allocatable: &storage.VolumeNodeResources{Count: new(int32(7))}})
 	if n, err := plane.node(a.node); err != nil || n.Labels["c1.csi.test/rack"] != "r1" || n.Annotations["csi.volume.kubernetes.io/nodeid"] != `{"c1.csi.test":"id-of-c1"}` {
-		t.Errorf("Node: got labels %v, annotations %v, %v, want label c1.csi.test/rack=r1 and node ID id-of-c1", n.Labels, n.Annotations, err)
+		t.Errorf("Node: got labels %v, annotations %v, error %v; want label c1.csi.test/rack=r1 and node ID id-of-c1", n.Labels, n.Annotations, err)
 	}
 
 	const handle, name = "disk:1", "c1-disk"
@@ -219,7 +219,7 @@ func TestCSI(t *testing.T) {
 		if !slices.ContainsFunc(c.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {
 			return c.Type == v1.PersistentVolumeClaimNodeResizeError && strings.Contains(c.Message, "not now")
 		}) {
-			return fmt.Errorf("got %+v, %v, want a condition with the error of the driver", c.Status, err)
+			return fmt.Errorf("got %+v, error %v; want a condition with the error of the driver", c.Status, err)
 		}
 		return nil
 	})
@@ -234,7 +234,7 @@ func TestCSI(t *testing.T) {
 		c := &v1.PersistentVolumeClaim{}
 		err := plane.do(http.MethodGet, inDefault+"persistentvolumeclaims/"+name, nil, c)
 		if q := c.Status.Capacity[v1.ResourceStorage]; err != nil || q.String() != "2Gi" || len(c.Status.AllocatedResourceStatuses) > 0 || slices.ContainsFunc(c.Status.Conditions, isResize) {
-			return fmt.Errorf("got %+v, %v, want 2Gi and no resize in progress", c.Status, err)
+			return fmt.Errorf("got %+v, error %v; want 2Gi and no resize in progress", c.Status, err)
 		}
 		return nil
 	})
@@ -254,7 +254,7 @@ func TestCSI(t *testing.T) {
 	a.untilReady()
 	a.untilInUse(volume)
 	if err := plane.do(http.MethodGet, inStorage+"volumeattachments/"+va.Name, nil, nil); err != nil {
-		t.Errorf("VolumeAttachment of a mounted volume: got %v, want it to exist", err)
+		t.Errorf("VolumeAttachment of a mounted volume: got error %v, want it to exist", err)
 	}
 	startDriver(t, d)
 	untilDone(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle, "NodeExpandVolume "+handle, "NodeUnpublishVolume "+handle, "NodeUnstageVolume "+handle)
@@ -337,7 +337,7 @@ func TestCSI_InTree(t *testing.T) {
 	a.untilInUse("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "kubernetes.io/csi/ebs.csi.aws.com^vol-2")
 	for _, handle := range []string{"vol-1", "vol-2"} {
 		if _, err := os.Stat(filepath.Join(d.FilesDir(handle), "here")); err != nil {
-			t.Errorf("volume %s: got %v, want the file \"here\" that the pod created", handle, err)
+			t.Errorf("volume %s: got error %v, want the file \"here\" that the pod created", handle, err)
 		}
 	}
 	wantRequest(t, d, "NodeStageVolume", `"fsType":"ext4"`)
@@ -347,7 +347,7 @@ func TestCSI_InTree(t *testing.T) {
 	untilDeleted(t, inDefault+"pods/"+p.Name)
 	a.untilInUse()
 	if done, err := d.Changes(); err != nil || len(done) != 8 {
-		t.Errorf("calls of the driver: got %v, %v, want one of stage, publish, unpublish and unstage for each of the two volumes", done, err)
+		t.Errorf("calls of the driver: got %v, error %v; want one of stage, publish, unpublish and unstage for each of the two volumes", done, err)
 	}
 }
 
@@ -408,7 +408,7 @@ func TestCSI_InlineVolume(t *testing.T) {
 	untilDeleted(t, inDefault+"pods/"+p.Name)
 	done, err := d.Changes()
 	if err != nil || len(done) != 2 || !strings.HasPrefix(done[0], "NodePublishVolume csi-") || !strings.HasPrefix(done[1], "NodeUnpublishVolume csi-") {
-		t.Errorf("calls of the driver: got %v, %v, want one NodePublishVolume and one NodeUnpublishVolume", done, err)
+		t.Errorf("calls of the driver: got %v, error %v; want one NodePublishVolume and one NodeUnpublishVolume", done, err)
 	}
 	if n := a.countInLog("hush"); n > 0 {
 		t.Errorf("got the secret %d times in the log, want it never", n)

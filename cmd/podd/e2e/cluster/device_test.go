@@ -46,9 +46,9 @@ func (a *agent) untilDevices(capacity, allocatable int64) {
 	})
 }
 
-// TestDevicePlugin_Restart checks the devices in the Node after podd was restarted and the device
-// plugin has not registered again. The running pod keeps its device, a new pod fails as with a
-// kubelet. Resources that no device plugin serves do not change.
+// TestDevicePlugin_Restart checks the devices in the Node after podd was restarted and the device plugin
+// has not registered again. The running pod must keep its device, and a new pod must fail as with a
+// kubelet. Resources that no device plugin serves must not change.
 func TestDevicePlugin_Restart(t *testing.T) {
 	a := newAgent(t, "n23").start()
 	a.untilReady()

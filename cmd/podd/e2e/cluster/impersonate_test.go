@@ -52,6 +52,6 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:%s", insecure-skip-tls
 		}
 	}
 	if out, err := a.verb("get", "pod", "web", "-o", "yaml"); err != nil || strings.Contains(out, "spy") {
-		t.Errorf("podd get pod: got %v and %s, want no container \"spy\"", err, out)
+		t.Errorf("podd get pod: got error %v and output %s, want no container \"spy\"", err, out)
 	}
 }

@@ -123,7 +123,7 @@ func TestTop(t *testing.T) {
 				return fmt.Errorf("got error %v and %s, want a line that matches %s", err, out, top.want)
 			}
 			if mebi, err := strconv.Atoi(found[1]); err != nil || mebi < top.minimum {
-				return fmt.Errorf("got %s MiB, %v, want %d MiB or more: %s", found[1], err, top.minimum, out)
+				return fmt.Errorf("got %s MiB, error %v; want %d MiB or more in %s", found[1], err, top.minimum, out)
 			}
 			return nil
 		})

@@ -69,7 +69,7 @@ func TestAPIServerDataLoss(t *testing.T) {
 	}
 	checkContainers("after the data loss")
 	if _, err := plane.pod("default", kept); !errors.Is(err, errNotFound) {
-		t.Errorf("pod %s at the API server: got %v, want not found", kept, err)
+		t.Errorf("pod %s at the API server: got error %v, want not found", kept, err)
 	}
 	a.kill()
 	a.start()

@@ -23,7 +23,7 @@ const (
 )
 
 // webPod returns a manifest of a pod with a readiness probe. version is the argument of the pod's
-// command sleep, so that manifests with different versions differ in their spec. It must be a
+// command sleep, so that manifests with different versions differ in their spec. The argument must be a
 // number of seconds that exceeds the duration of the test.
 func webPod(name, version string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
@@ -100,8 +100,8 @@ func TestMirror(t *testing.T) {
 		return now.Annotations[configMirror] != m.Annotations[configMirror] && now.Spec.Containers[0].Command[1] == "1000002" && isReady(now)
 	})
 
-	// After a restart, podd keeps the mirror pods of its static pods, and deletes that of a static pod
-	// that was removed in the meantime.
+	// After a restart, podd keeps the mirror pods of its static pods, and deletes the mirror pod of a
+	// static pod that was removed in the meantime.
 	a.write("other", webPod("other", "1000001"))
 	before := a.untilMirror("other", "ready", isReady)
 	a.kill()
@@ -123,7 +123,7 @@ func (a *agent) untilNoMirror(name string) {
 	a.t.Helper()
 	a.eventually("there is no mirror pod of "+name, func() error {
 		if _, err := plane.pod("default", name+"-"+a.node); !errors.Is(err, errNotFound) {
-			return fmt.Errorf("got %v, want not found", err)
+			return fmt.Errorf("got error %v, want not found", err)
 		}
 		return nil
 	})

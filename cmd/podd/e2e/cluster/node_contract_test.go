@@ -14,9 +14,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestNodeContract checks what monitoring systems and network plugins expect of a node. The kubelet
-// API must accept the UID of a mirror pod in its paths. podd must record events about cordons, and
-// must count its requests to the API server in a metric. It must send the pod CIDR to the runtime.
+// TestNodeContract checks the behavior that monitoring systems and network plugins require of a node.
+// The kubelet API must accept the UID of a mirror pod in its paths. podd must record events about
+// cordons, and must count its requests to the API server in a metric. It must send the pod CIDR to the
+// runtime.
 func TestNodeContract(t *testing.T) {
 	a, _ := newServingAgent(t, "n22")
 	a.start().untilReady()
@@ -28,7 +29,7 @@ func TestNodeContract(t *testing.T) {
 	}
 	for _, uid := range []string{string(m.UID), m.Annotations[configHash]} {
 		if err := plane.do(http.MethodPost, fmt.Sprintf(run, uid), nil, nil); err != nil {
-			t.Errorf("running a command in the pod with the UID %s: got %v, want no error", uid, err)
+			t.Errorf("running a command in the pod with the UID %s: got error %v, want none", uid, err)
 		}
 	}
 	if err := plane.do(http.MethodPost, fmt.Sprintf(run, "another"), nil, nil); err == nil {
@@ -42,7 +43,7 @@ func TestNodeContract(t *testing.T) {
 	a.eventually("podd sends the pod CIDR to the runtime", func() error {
 		log, err := os.ReadFile(a.logFile())
 		if err == nil && !bytes.Contains(log, []byte("pod CIDR sent to the runtime podCIDR=10.213.7.0/24")) {
-			err = fmt.Errorf("got log %s", log)
+			err = fmt.Errorf("got log %s, want the message about the pod CIDR in it", log)
 		}
 		return err
 	})

@@ -125,7 +125,7 @@ func TestNodeDeleted(t *testing.T) {
 	}
 	a.untilPs("node n3 was deleted from the cluster", true)
 	if _, err := plane.node("n3"); !errors.Is(err, errNotFound) {
-		t.Errorf("deleted Node: got %v, want not found until podd restarts", err)
+		t.Errorf("deleted Node: got error %v, want not found until podd restarts", err)
 	}
 	a.kill()
 	a.start()
@@ -144,7 +144,7 @@ func TestNodeDeleted(t *testing.T) {
 	})
 }
 
-// untilRenewed waits until the lease has been renewed after the time since.
+// untilRenewed waits until the lease has been renewed after the time in the parameter since.
 func (a *agent) untilRenewed(since time.Time) {
 	a.t.Helper()
 	a.eventually("the lease is renewed", func() error {

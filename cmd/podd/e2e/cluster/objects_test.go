@@ -73,7 +73,7 @@ func (a *agent) untilOutput(pod, want string, command ...string) {
 	a.eventually(fmt.Sprintf("%s in %s prints %q", command, pod, want), func() error {
 		out, err := a.verb(append([]string{"exec", pod, "--"}, command...)...)
 		if err != nil || strings.TrimSpace(out) != want {
-			return fmt.Errorf("got %q, %v, want %q", out, err, want)
+			return fmt.Errorf("got %q, error %v; want %q", out, err, want)
 		}
 		return nil
 	})
@@ -156,7 +156,7 @@ func TestObjects(t *testing.T) {
 	a.untilOutput(p.Name, "tmpfs", "sh", "-c", "grep ' /api ' /proc/mounts | cut -d' ' -f1")
 	token, err := a.verb("exec", p.Name, "--", "cat", "/api/token")
 	if err != nil || tokenUser(t, strings.TrimSpace(token)) != "system:serviceaccount:default:robot" {
-		t.Errorf("token: got the user %q, %v, want system:serviceaccount:default:robot", tokenUser(t, strings.TrimSpace(token)), err)
+		t.Errorf("token: got the user %q, error %v; want system:serviceaccount:default:robot", tokenUser(t, strings.TrimSpace(token)), err)
 	}
 	if err := plane.do(http.MethodPatch, inDefault+"configmaps/o1-conf", map[string]any{"data": map[string]string{"a": "2"}}, nil); err != nil {
 		t.Fatal(err)

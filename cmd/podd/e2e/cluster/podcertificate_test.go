@@ -69,7 +69,7 @@ func untilRequests(t *testing.T, pod, signer string, n int) []certificates.PodCe
 			}
 		}
 		if len(pending) != n {
-			return fmt.Errorf("got %d, want %d", len(pending), n)
+			return fmt.Errorf("got %d pending requests, want %d", len(pending), n)
 		}
 		return nil
 	})
@@ -110,8 +110,8 @@ func (s *podSigner) issue(t *testing.T, r *certificates.PodCertificateRequest) *
 	return serial
 }
 
-// podCertificate returns a source of a projected volume that requests a certificate. The result has
-// the paths and options in paths.
+// podCertificate returns a source of a projected volume that requests a certificate. The result has the
+// paths and options in the parameter paths.
 func podCertificate(signer, keyType string, paths v1.PodCertificateProjection) v1.VolumeProjection {
 	paths.SignerName, paths.KeyType = signer, keyType
 	return v1.VolumeProjection{PodCertificate: &paths}
@@ -223,7 +223,7 @@ func (a *agent) checkNotStored(keys []string) {
 	for where, text := range texts {
 		for _, key := range keys {
 			if strings.Contains(text, strings.Split(key, "\n")[1]) {
-				a.t.Errorf("%s contains a private key", where)
+				a.t.Errorf("%s: got a private key in it, want none", where)
 			}
 		}
 	}

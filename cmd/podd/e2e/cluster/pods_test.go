@@ -56,8 +56,8 @@ func (a *agent) getPod(name string) (*v1.Pod, error) {
 	return p, json.Unmarshal([]byte(out), p)
 }
 
-// untilPod waits until the function isDone returns true for a pod as podd get prints it, and returns
-// the pod. what completes the sentence "NAME …" in the failure message.
+// untilPod waits until the function isDone returns true for a pod as podd get prints it, and returns the
+// pod. The parameter what completes the sentence "NAME …" in the failure message.
 func (a *agent) untilPod(name, what string, isDone func(*v1.Pod) bool) (p *v1.Pod) {
 	a.t.Helper()
 	a.eventually(name+" "+what, func() (err error) {
@@ -156,7 +156,7 @@ func TestPods_Rejected(t *testing.T) {
 	later := createBoundPod(t, a.node, "p2-later", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "core"} }, sleepingContainer("main"))
 	a.untilPod(later.Name, "is ready", isPodReady)
 	if p, err := a.getPod(elsewhere.Name); err != nil || p.Status.Phase != v1.PodFailed {
-		t.Errorf("after a change of the Node's labels: got the rejected pod %v, %v, want it to stay Failed", p, err)
+		t.Errorf("after a change of the Node's labels: got the rejected pod %v, error %v; want it to stay Failed", p, err)
 	}
 	a.untilPod(here.Name, "is ready", isPodReady)
 }

@@ -128,14 +128,14 @@ func TestPull_ServiceAccount(t *testing.T) {
 	}
 	before, pulls := requests(), r.RequestCount("/manifests/")
 	if strings.Contains(before, `"other"`) || strings.Count(before, "\n") != 1 {
-		t.Errorf("got the requests %s, want one with the requested annotation only", before)
+		t.Errorf("got requests %s to the credential provider, want one, with only the requested annotation", before)
 	}
 	createPod("same", "puller", v1.PullIfNotPresent)
 	createPod("same-never", "puller", v1.PullNever)
 	a.untilRunning("same")
 	a.untilRunning("same-never")
 	if now := requests(); now != before || r.RequestCount("/manifests/") != pulls {
-		t.Errorf("got %d requests for manifests and the requests %s to the plugin, want no more", r.RequestCount("/manifests/")-pulls, now)
+		t.Errorf("got %d further requests for image manifests, requests %s to the credential provider; want no further requests", r.RequestCount("/manifests/")-pulls, now)
 	}
 	createPod("stranger", "stranger", v1.PullIfNotPresent)
 	createPod("stranger-never", "stranger", v1.PullNever)
@@ -148,6 +148,6 @@ func TestPull_ServiceAccount(t *testing.T) {
 	createPod("stranger-later", "stranger", v1.PullNever)
 	untilPodIs(a, "stranger-later", waitsFor("ErrImageNeverPull"))
 	if log, err := os.ReadFile(a.logFile()); err != nil || strings.Contains(string(log), "hunter2") || strings.Contains(string(log), "eyJ") {
-		t.Errorf("podd's log contains a password or a token: %v", err)
+		t.Errorf("podd's log: got a password or a token in it, or a read error (%v); want neither", err)
 	}
 }

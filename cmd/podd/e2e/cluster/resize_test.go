@@ -59,7 +59,7 @@ func TestResize_PodLevel(t *testing.T) {
 			t.Errorf("after a resize to %dMi: got containers %v, want %v", mebi, containerIDs(now), containerIDs(was))
 		}
 		if got, err := a.podMemory(now); err != nil || got != fmt.Sprint(mebi<<20) {
-			t.Errorf("memory limit of the pod's cgroup: got %s, %v, want %d", got, err, mebi<<20)
+			t.Errorf("memory limit of the pod's cgroup: got %s, error %v; want %d", got, err, mebi<<20)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func newServingAgent(t *testing.T, node string, flags ...string) (a *agent, port
 	}, flags...)...), port
 }
 
-// token returns a token of a new service account with permission to get these resources. Without
+// token returns a token of a new service account with permission to get the given resources. Without
 // resources, the account has no permission.
 func (p *controlPlane) token(t *testing.T, name string, resources ...string) string {
 	t.Helper()
@@ -116,7 +116,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 		for _, c := range rows {
 			status, body, err := request(port, c.token, c.method, c.path)
 			if err != nil || status != c.status || !strings.Contains(body, c.want) {
-				t.Errorf("%s: %s %s: got %v, %d %.300s, want %d and %q in the body", c.who, c.method, c.path, err, status, body, c.status, c.want)
+				t.Errorf("%s: %s %s: got error %v, status %d, body %.300s; want status %d and %q in the body", c.who, c.method, c.path, err, status, body, c.status, c.want)
 			}
 		}
 	}
@@ -140,7 +140,8 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	if n := a.countInLog(reader) + a.countInLog("made-up"); n != 0 {
 		t.Errorf("log: got tokens %d times, want them never", n)
 	}
-	// podd has not verified the token late before the outage. Therefore it must reject this token.
+	// podd has not verified the token late before the outage. Therefore podd must reject this token
+	// during the outage.
 	late := plane.token(t, "late", "nodes/metrics")
 	restart := plane.killAPIServer(t)
 	check([]row{
@@ -153,7 +154,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	a.eventually("podd authenticates a new token with the API server", func() error {
 		status, body, err := request(port, late, "GET", "/metrics")
 		if err == nil && status != 200 {
-			err = fmt.Errorf("got %d %s, want 200", status, body)
+			err = fmt.Errorf("got status %d, body %s; want status 200", status, body)
 		}
 		return err
 	})
@@ -223,7 +224,7 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 	err := run("exec", url.Values{"command": {"sh", "-c", "cat; echo bad >&2; exit 3"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}},
 		stream.Command{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errs})
 	if exit, ok := err.(*stream.ExitError); !ok || exit.Code != 3 || out.String() != "hello" || errs.String() != "bad\n" {
-		t.Errorf("exec: got %v, stdout %q and stderr %q, want exit code 3, %q and %q", err, out.String(), errs.String(), "hello", "bad\n")
+		t.Errorf("exec: got error %v, stdout %q, stderr %q; want exit code 3, stdout %q, stderr %q", err, out.String(), errs.String(), "hello", "bad\n")
 	}
 	in, type_ := io.Pipe()
 	received := make(lines, 16)
@@ -258,7 +259,7 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 		"stats/summary": `"nodeName":"n10"`, "metrics/resource": "node_cpu_usage_seconds_total", "pods": "PodList", "configz": "kubeletconfig", "healthz": "ok",
 	} {
 		if text, err := plane.getText("/api/v1/nodes/n10/proxy/" + path); err != nil || !strings.Contains(text, want) {
-			t.Errorf("proxy/%s: got %v, %.300s, want %q in it", path, err, text, want)
+			t.Errorf("proxy/%s: got error %v, body %.300s; want %q in the body", path, err, text, want)
 		}
 	}
 }

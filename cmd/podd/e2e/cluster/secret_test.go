@@ -47,7 +47,7 @@ env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, value
 	}
 	for _, c := range []struct {
 		user      string
-		list, one int // expected number of values in the response for all Secrets and in that for the Secret own
+		list, one int // expected numbers of values: list in the response for all Secrets, one in the response for the Secret own
 	}{{"get", 0, 0}, {"create", 2, 1}, {"reads", 2, 1}, {"one", 0, 1}} {
 		for path, want := range map[string]int{all: c.list, own: c.one, "/api/v1/secrets": c.list} {
 			status, body, err := request(port, tokens[c.user], http.MethodGet, path)
@@ -66,9 +66,9 @@ env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, value
 		checkValues("the API server", path, body, 0)
 	}
 	if out, err := kubectl(t, "get", "--raw", "/api/v1/nodes/n17/proxy"+own); err != nil || !strings.Contains(out, "Warning: Secrets are shown without their data") {
-		t.Errorf("kubectl get --raw: got %v, %s, want %q in it", err, out, "Warning: Secrets are shown without their data")
+		t.Errorf("kubectl get --raw: got error %v, output %s; want %q in the output", err, out, "Warning: Secrets are shown without their data")
 	}
-	// podd's own socket shows the data to root, also during an outage of the cluster.
+	// podd's own socket shows the data to root, even while the API server is down.
 	plane.killAPIServer(t)
 	out, err := a.verb("get", "secret", "own", "-o", "json")
 	if err != nil {
@@ -76,6 +76,6 @@ env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, value
 	}
 	var s v1.Secret
 	if err := json.Unmarshal([]byte(out), &s); err != nil || string(s.Data["k"]) != "hidden" {
-		t.Errorf("podd get secret: got %v, %s, want the value \"hidden\" of the key k", err, out)
+		t.Errorf("podd get secret: got error %v, output %s; want the value \"hidden\" of the key k", err, out)
 	}
 }

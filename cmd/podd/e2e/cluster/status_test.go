@@ -66,7 +66,7 @@ func TestPodStatus(t *testing.T) {
 		return p.Status.Phase == v1.PodRunning && !isReady(p) && p.Status.ContainerStatuses[0].Ready
 	})
 	if s := started.Status; s.PodIP == "" || s.HostIP == "" || s.StartTime == nil || s.QOSClass != v1.PodQOSBestEffort {
-		t.Errorf("got %+v, want addresses, a start time and the QoS class BestEffort", s)
+		t.Errorf("got status %+v, want addresses, a start time and the QoS class BestEffort", s)
 	}
 	open := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": gate, "status": "True"}}}}
 	if err := plane.do(http.MethodPatch, "/api/v1/namespaces/default/pods/w5-web/status", open, nil); err != nil {
@@ -97,7 +97,7 @@ func TestPodStatus(t *testing.T) {
 	for _, name := range []string{"w5-web", "w5-once"} {
 		a.eventually(name+" is deleted", func() error {
 			if _, err := plane.pod("default", name); !errors.Is(err, errNotFound) {
-				return fmt.Errorf("got %v, want not found", err)
+				return fmt.Errorf("got error %v, want not found", err)
 			}
 			return nil
 		})
