@@ -82,7 +82,7 @@ func (d *daemon) untilNodeAddress(address string) {
 			return err
 		}
 		if a := n.Status.Addresses; len(a) != 2 || a[0].Type != v1.NodeInternalIP || a[0].Address != address {
-			return fmt.Errorf("got %v, want the InternalIP %s first", a, address)
+			return fmt.Errorf("got Node addresses %v, want the InternalIP %s first", a, address)
 		}
 		return nil
 	})
@@ -93,7 +93,7 @@ func (d *daemon) untilNodeAddress(address string) {
 		}
 		defer c.Close()
 		if leaf := c.ConnectionState().PeerCertificates[0]; !slices.ContainsFunc(leaf.IPAddresses, net.ParseIP(address).Equal) {
-			return fmt.Errorf("got %v, want %s in it", leaf.IPAddresses, address)
+			return fmt.Errorf("got addresses %v in the serving certificate, want %s among them", leaf.IPAddresses, address)
 		}
 		return nil
 	})
@@ -123,7 +123,7 @@ func TestAddressesChange(t *testing.T) {
 	d.eventually("podd has stored the address", func() error {
 		text, err := os.ReadFile(filepath.Join(d.root(), "node-address"))
 		if err == nil && !strings.Contains(string(text), "10.61.0.2") {
-			err = fmt.Errorf("got the file %q, want 10.61.0.2 in it", text)
+			err = fmt.Errorf("got file content %q, want 10.61.0.2 in it", text)
 		}
 		return err
 	})

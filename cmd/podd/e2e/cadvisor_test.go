@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// wantCadvisorAPI checks the responses of cAdvisor's API about a running container, which c requests. The
-// container was created after began. Then it runs a pod that exceeds its memory limit, which must be in
-// the events.
+// wantCadvisorAPI requests cAdvisor's API with the client c, and checks the responses about a running
+// container, which was created after the time began. Then it runs a pod that exceeds its memory limit.
+// The OOM kill must be in the events of the API.
 func (d *daemon) wantCadvisorAPI(c *client, pod, container string, began time.Time) {
 	d.t.Helper()
 	var cgroups []model.ContainerInfo
@@ -62,7 +62,7 @@ func (d *daemon) wantCadvisorAPI(c *client, pod, container string, began time.Ti
 		found = found || p.Pid == pid && strings.HasSuffix(p.CgroupPath, cgroup)
 	}
 	if !found {
-		d.t.Errorf("all processes: got %d without process %d in cgroup %s, want it", len(all), pid, cgroup)
+		d.t.Errorf("all processes: got %d processes, want process %d in cgroup %s among them", len(all), pid, cgroup)
 	}
 	var summaries map[string]model.DerivedStats
 	d.getJSON(c, "/api/v2.1/summary"+cgroup, &summaries)
@@ -76,7 +76,7 @@ func (d *daemon) wantCadvisorAPI(c *client, pod, container string, began time.Ti
 	}
 	for path, want := range map[string]string{"/api/v2.1/appmetrics/": "appmetrics", "/api/v2.1/events/?stream=true": "stream", "/api/v1.3/docker/" + container: "Docker"} {
 		if status, text := c.request("GET", path, ""); status/100 != 4 || !strings.Contains(text, want) {
-			d.t.Errorf("%s: got %d %s, want an error that contains %s", path, status, text, want)
+			d.t.Errorf("%s: got status %d, body %s; want an error that contains %s", path, status, text, want)
 		}
 	}
 

@@ -89,8 +89,8 @@ func TestManyRandomEdits(t *testing.T) {
 	d.start()
 }
 
-// warmUp runs and removes one pod. Only then has podd opened all files that it keeps open, so a test
-// can compare the number of open files with a later one.
+// warmUp runs and removes one pod. Only then has podd opened all files that it keeps open. Tests compare
+// later numbers of open files with the number at this time.
 func (d *daemon) warmUp() {
 	d.t.Helper()
 	d.apply(d.pod("warm", shell("main", serve("warm"))))

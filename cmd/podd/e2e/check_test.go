@@ -27,10 +27,10 @@ func TestCheck(t *testing.T) {
 	d.api = freePort(t)
 	before := d.check(0)
 	if _, err := os.Stat(d.root()); err == nil {
-		t.Errorf("podd check has created %s", d.root())
+		t.Errorf("after podd check: got the directory %s, want none", d.root())
 	}
 	if _, err := os.Stat(d.runDir()); err == nil {
-		t.Errorf("podd check has created %s", d.runDir())
+		t.Errorf("after podd check: got the directory %s, want none", d.runDir())
 	}
 	d.start()
 	running := d.check(0)
@@ -70,7 +70,7 @@ func TestCheck_Runtime(t *testing.T) {
 	}
 	d.eventually("podd check reports that the pod network is not ready", func() error {
 		if r := result(t, d.checkOnce(), "pod network"); r.Outcome != check.Failed {
-			return fmt.Errorf("got %+v, want failed", r)
+			return fmt.Errorf("got %+v, want the outcome failed", r)
 		}
 		return nil
 	})
@@ -81,7 +81,7 @@ func TestCheck_Runtime(t *testing.T) {
 	report := d.check(1)
 	wantFailure(t, report, "runtime", d.on.Socket(), "start the container runtime")
 	if r := result(t, report, "sandbox image"); r.Outcome != check.Skipped {
-		t.Errorf("sandbox image: got %+v, want skipped", r)
+		t.Errorf("sandbox image: got %+v, want the outcome skipped", r)
 	}
 }
 
@@ -116,14 +116,14 @@ func TestCheck_Port(t *testing.T) {
 			t.Fatal(err)
 		}
 		if failures, explained := bytes.Count(log, []byte("podd: listening on")), bytes.Count(log, []byte("  ports: the port ")); failures != starts || explained != 1 || !bytes.Contains(log, []byte(owner)) {
-			t.Errorf("log after start %d: got %d listen errors and %d results of the port check, want %d and 1, and %q:\n%s", starts, failures, explained, starts, owner, log)
+			t.Errorf("log after start %d: got %d listen errors, %d results of the port check; want %d listen errors, 1 result of the port check, and %q in the log:\n%s", starts, failures, explained, starts, owner, log)
 		}
 	}
 	ln.Close()
 	d.start()
 	d.eventually("after a successful start, podd removes the record of the start error", func() error {
 		if _, err := os.Stat(filepath.Join(d.runDir(), "podd-start-error")); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("reading the file podd-start-error: got %v, want that it does not exist", err)
+			return fmt.Errorf("reading the file podd-start-error: got error %v, want an error because the file does not exist", err)
 		}
 		return nil
 	})
@@ -187,7 +187,7 @@ func startKubelet(t *testing.T, d *daemon, flags ...string) fakeKubelet {
 	d.eventually("the process has the name kubelet", func() error {
 		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid()), "comm"))
 		if err != nil || strings.TrimSpace(string(name)) != "kubelet" {
-			return fmt.Errorf("got name %q, %v, want kubelet", name, err)
+			return fmt.Errorf("got name %q, error %v; want kubelet", name, err)
 		}
 		return nil
 	})
@@ -222,7 +222,7 @@ func (d *daemon) checkOnce() (report check.Report) {
 		wantCode = 1
 	}
 	if code := cmd.ProcessState.ExitCode(); code != wantCode {
-		d.t.Errorf("podd check: got exit code %d with the result %s, want %d", code, report.Outcome, wantCode)
+		d.t.Errorf("podd check: got exit code %d with the result %s, want exit code %d", code, report.Outcome, wantCode)
 	}
 	return report
 }

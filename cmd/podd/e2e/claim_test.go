@@ -38,7 +38,7 @@ func newClaim(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVol
 }
 
 // podWithClaim returns a pod that appends its name to the file x in the volume of the claim. It then
-// writes the content and the group of this file to the trace NAME.data.
+// writes the content and the group of this file to the file /trace/NAME.data.
 func (d *daemon) podWithClaim(name, claimName string) *v1.Pod {
 	p := d.pod(name, shell("main", "echo "+name+" >>/data/x; "+writeTrace(name+".data", "cat /data/x; stat -c %g /data/x")+serve(name)))
 	withVolume(p, "data", "/data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}})
@@ -106,7 +106,7 @@ func TestClaims(t *testing.T) {
 	d.untilGone("two")
 	d.wantNothingLeft()
 	if text, err := os.ReadFile(filepath.Join(path, "x")); string(text) != "web\ntwo\n" {
-		t.Errorf("data of the removed claim: got %q, %v, want %q", text, err, "web\ntwo\n")
+		t.Errorf("data of the removed claim: got %q, error %v; want %q", text, err, "web\ntwo\n")
 	}
 	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.apply(d.podWithClaim("three", "data"))
@@ -122,7 +122,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("podd volume rm: got %q, want %q in it", stderr, "claim default/data removed")
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("directory of the claim after podd volume rm: got %v, want that it does not exist", err)
+		t.Errorf("directory of the claim after podd volume rm: got error %v, want an error because the directory does not exist", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestClaims_PersistentVolume(t *testing.T) {
 	d.untilApplied("web")
 	d.readTrace("web.data")
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
-		t.Errorf("data in the directory of the volume: got %q, %v, want %q", text, err, "web\n")
+		t.Errorf("data in the directory of the volume: got %q, error %v; want %q", text, err, "web\n")
 	}
 	// While its volume is missing, a bound claim is not bound to another volume, and a new pod waits.
 	d.write("claim", manifestText(d, c))
@@ -188,6 +188,6 @@ func TestClaims_KeepDirectory(t *testing.T) {
 		t.Errorf("data in the second pod: got %q, want %q", got, "web\nnext")
 	}
 	if entries, err := os.ReadDir(host); err != nil || len(entries) > 0 {
-		t.Errorf("directory of the added volume: got %v, %v, want no files", entries, err)
+		t.Errorf("directory of the added volume: got %v, error %v; want no files", entries, err)
 	}
 }

@@ -19,10 +19,10 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// knownClients are programs that send requests to a kubelet. Each of them has the rules of the
-// ClusterRole with which it is installed, and its requests with the relevant headers. They match
-// metrics-server 0.9, Prometheus 2.42, OpenTelemetry's kubeletstats receiver 0.149 and Fluent Bit's
-// kubernetes filter.
+// knownClients are programs that send requests to a kubelet. Each entry contains the rules of the
+// ClusterRole with which the program is installed, and the requests of the program with the relevant
+// headers. The entries match metrics-server 0.9, Prometheus 2.42, OpenTelemetry's kubeletstats receiver
+// 0.149 and Fluent Bit's kubernetes filter.
 var knownClients = []struct {
 	program, rules string
 	requests       []clientRequest
@@ -103,7 +103,7 @@ func TestKnownClients(t *testing.T) {
 			})
 		}
 		if status, text := c.request(http.MethodPost, "/run/default/"+d.podName("web")+"/main?cmd=id", token); status != http.StatusForbidden {
-			t.Errorf("%s: running a command: got %d %s, want 403", k.program, status, text)
+			t.Errorf("%s: running a command: got status %d, body %s; want status 403", k.program, status, text)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestCp(t *testing.T) {
 		t.Helper()
 		out, stderr, code := d.outcome(nil, append([]string{"cp", "-c", "main"}, words...)...)
 		if code != 0 || out != "" {
-			t.Fatalf("podd cp %v: got %q, %q, %d; want exit code 0 and no output", words, out, stderr, code)
+			t.Fatalf("podd cp %v: got stdout %q, stderr %q, exit code %d; want exit code 0 and no output", words, out, stderr, code)
 		}
 		return stderr
 	}
@@ -64,7 +64,7 @@ func TestCp(t *testing.T) {
 	cp("web:/tmp/big", at("other"))
 	for _, name := range []string{"back/deep/big", "into/big", "other"} {
 		if got, err := os.ReadFile(at(name)); !bytes.Equal(got, content) {
-			t.Errorf("copied file %s: got %d bytes, %v, want the %d bytes of the original", name, len(got), err, len(content))
+			t.Errorf("copied file %s: got %d bytes, error %v; want the %d bytes of the original", name, len(got), err, len(content))
 		}
 	}
 	for want, words := range map[string][]string{
@@ -75,7 +75,7 @@ func TestCp(t *testing.T) {
 		"one of the two":                           {at("src"), at("other")},
 	} {
 		if _, stderr, code := d.outcome(nil, append([]string{"cp"}, words...)...); code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("podd cp %v: got stderr %q and exit code %d, want %q in stderr and another exit code than 0", words, stderr, code, want)
+			t.Errorf("podd cp %v: got stderr %q and exit code %d, want %q in stderr and an exit code other than 0", words, stderr, code, want)
 		}
 	}
 	if _, err := os.Lstat("/owned"); err == nil {
@@ -111,7 +111,7 @@ func TestPortForward(t *testing.T) {
 	for bytes.Count(lines, []byte("\n")) < 2 {
 		var b [1]byte
 		if _, err := out.Read(b[:]); err != nil {
-			t.Fatalf("podd port-forward: got %q and then %v, want two lines", lines, err)
+			t.Fatalf("podd port-forward: got %q and then error %v, want two lines", lines, err)
 		}
 		lines = append(lines, b[0])
 	}
@@ -127,7 +127,7 @@ func TestPortForward(t *testing.T) {
 		}
 		defer reply.Body.Close()
 		if text, err := io.ReadAll(reply.Body); string(text) != "hello from "+d.podName("web")+"\n" {
-			return fmt.Errorf("got %q, %v, want %q", text, err, "hello from "+d.podName("web")+"\n")
+			return fmt.Errorf("got %q, error %v; want %q", text, err, "hello from "+d.podName("web")+"\n")
 		}
 		return nil
 	}
@@ -151,7 +151,7 @@ func TestPortForward(t *testing.T) {
 		go conn.Write(sent)
 		got := make([]byte, len(sent))
 		if n, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, sent) {
-			return fmt.Errorf("got %d bytes back, %v, want the bytes that were sent", n, err)
+			return fmt.Errorf("got %d bytes back, error %v; want the bytes that were sent", n, err)
 		}
 		return nil
 	})

@@ -35,7 +35,7 @@ func TestCrashBackOff(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	d.apply(d.pod("db", shell("main", note("try")+"echo attempt of $$ ended; exit 3")))
-	// The first restart is immediate, the second has to wait.
+	// The first restart is immediate. The second must wait for the back-off.
 	p := d.untilPod("backs off", "db", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 {
 			return fmt.Errorf("got %d restarts, want 1", n)
@@ -47,7 +47,7 @@ func TestCrashBackOff(t *testing.T) {
 		t.Errorf("last termination state: got %+v, want exit code 3", state)
 	}
 	if out, stderr := d.verb("why", "db"); !strings.Contains(out+stderr, "exit 3") {
-		t.Errorf("podd why: got %q and %q, want %q", out, stderr, "exit 3")
+		t.Errorf("podd why: got stdout %q, stderr %q; want %q in one of them", out, stderr, "exit 3")
 	}
 	for _, flag := range []string{"--previous", "--tail=5"} {
 		d.eventually("podd logs prints the last line", func() error {
@@ -72,7 +72,7 @@ func TestCrashBackOff(t *testing.T) {
 	third := d.containerStatus("db", "main", 2)
 	if second != nil && third != nil {
 		if waited := time.Duration(third.GetStartedAt() - second.GetFinishedAt()); waited < 10*time.Second {
-			t.Errorf("second restart: got it %s after the exit, want at least 10s", waited)
+			t.Errorf("second restart: got %s after the exit, want at least 10s", waited)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestKilledContainerRestarts(t *testing.T) {
 	}
 	d.untilPod("runs again", "web", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got restarts %d, ready %t; want restarts 1, ready true", n, p.Ready)
 		}
 		return nil
 	})
@@ -140,7 +140,7 @@ func TestLostSandboxIsReplaced(t *testing.T) {
 	}
 	d.untilPod("runs in a new sandbox", "web", func(p *server.PodView) error {
 		if all := d.containers("web", "main"); len(all) != 1 || all[0].Sandbox == was.Sandbox || !p.Ready {
-			return fmt.Errorf("got running containers %+v and ready %t, want one in a new sandbox and true", all, p.Ready)
+			return fmt.Errorf("got running containers %+v, ready %t; want one container in a new sandbox, ready true", all, p.Ready)
 		}
 		return nil
 	})

@@ -19,7 +19,7 @@ import (
 	"podd/server"
 )
 
-// newCSIDriver returns a driver for the pods of d. It is stopped after podd has exited.
+// newCSIDriver returns a driver for the pods of d. The driver is stopped after podd has exited.
 func newCSIDriver(d *daemon, can ...string) *csidriver.Driver {
 	d.t.Helper()
 	driver := &csidriver.Driver{
@@ -53,7 +53,7 @@ func (d *daemon) untilCSICalls(driver *csidriver.Driver, want ...string) {
 	d.eventually(fmt.Sprintf("the driver has executed %v", want), func() error {
 		got, err := driver.Changes()
 		if err != nil || !slices.Equal(got, want) {
-			return fmt.Errorf("got %v, %v, want %v", got, err, want)
+			return fmt.Errorf("got %v, error %v; want %v", got, err, want)
 		}
 		return nil
 	})
@@ -132,7 +132,7 @@ func TestCSI(t *testing.T) {
 		t.Errorf("data and group in the container: got %q, want %q", got, want)
 	}
 	if text, err := os.ReadFile(filepath.Join(driver.FilesDir("disk:1"), "x")); string(text) != "web\n" {
-		t.Errorf("file of the pod in the driver's volume: got %q, %v, want %q", text, err, "web\n")
+		t.Errorf("file of the pod in the driver's volume: got %q, error %v; want %q", text, err, "web\n")
 	}
 	calls := []string{"NodeStageVolume disk:1", "NodePublishVolume disk:1"}
 	d.untilCSICalls(driver, calls...)
@@ -210,7 +210,7 @@ func TestCSI_InlineVolume(t *testing.T) {
 	d.untilGone("web")
 	done, err := driver.Changes()
 	if err != nil || len(done) != 2 || !strings.HasPrefix(done[0], "NodePublishVolume csi-") || !strings.HasPrefix(done[1], "NodeUnpublishVolume csi-") {
-		t.Errorf("calls of the driver: got %v, %v, want one NodePublishVolume and one NodeUnpublishVolume", done, err)
+		t.Errorf("calls of the driver: got %v, error %v; want one NodePublishVolume and one NodeUnpublishVolume", done, err)
 	}
 	d.wantNothingLeft()
 }
@@ -235,7 +235,7 @@ func TestCSI_BlockDevice(t *testing.T) {
 		t.Errorf("type of /dev/disk in the container: got %q, want %q", got, "block special file")
 	}
 	if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), "raw") {
-		t.Errorf("content of the device: got %.3q, %v, want %q", text, err, "raw")
+		t.Errorf("content of the device: got %.3q, error %v; want %q", text, err, "raw")
 	}
 	d.remove("web")
 	d.untilGone("web")

@@ -135,8 +135,8 @@ func TestDamagedImage_Never(t *testing.T) {
 }
 
 // TestDamagedImage_RuntimeRestarted checks a damaged image after a restart of containerd, which then
-// neither lists the image nor can pull it. podd must report the image with a remedy. After the
-// remedy, the removal of all names of the image, the pod must run.
+// neither lists the image nor can pull it. podd must report the image with a remedy: remove all names of
+// the image. After that, the pod must run.
 func TestDamagedImage_RuntimeRestarted(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))

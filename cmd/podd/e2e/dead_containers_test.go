@@ -78,7 +78,8 @@ func TestDeadContainers_PerContainer(t *testing.T) {
 	for i, path := range logs {
 		logs[i] = filepath.Base(path)
 	}
-	// The log of attempt 1 exists if its container still existed when attempt 5 was started.
+	// The log of attempt 1 may exist: it does if the container of attempt 1 still existed when attempt 5
+	// was started.
 	logs = slices.DeleteFunc(logs, func(name string) bool { return name == "1.log" })
 	if want := []string{"2.log", "3.log", "4.log", "5.log"}; err != nil || !slices.Equal(logs, want) {
 		t.Errorf("got logs %v and error %v, want %v", logs, err, want)
@@ -103,7 +104,7 @@ func TestDeadContainers_MinimumAge(t *testing.T) {
 	}
 	d.untilExitedAttempts("web", 2)
 	if after := time.Since(began); after < age-time.Second {
-		t.Errorf("removal of the exited containers: got it after %s, want at least %s", after, age)
+		t.Errorf("removal of the exited containers: got removal after %s, want removal after at least %s", after, age)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestDebug(t *testing.T) {
 
 	out, stderr, code := d.outcome(nil, with("-c", "looker", "--env", "COLOUR=green", "--", "sh", "-c", "echo $COLOUR; sleep 3600")...)
 	if code != 0 || out != "" || stderr != "podd: container looker of web is running; run \"podd logs web -c looker\" for its output\n" {
-		t.Errorf("podd debug: got %q, %q, %d; want exit code 0, no output, and a message that container looker is running", out, stderr, code)
+		t.Errorf("podd debug: got stdout %q, stderr %q, exit code %d; want exit code 0, no output, and a message that container looker is running", out, stderr, code)
 	}
 	d.eventually("the log of container looker is \"green\"", func() error {
 		if out, _, _ := d.outcome(nil, "logs", "web", "-c", "looker"); out != "green\n" {
@@ -35,24 +35,24 @@ func TestDebug(t *testing.T) {
 		return nil
 	})
 	if _, stderr, code := d.outcome(nil, with("-c", "looker")...); code != 1 || !strings.Contains(stderr, `already has a container "looker"`) {
-		t.Errorf("podd debug with a used name: got %q, %d; want exit code 1 and stderr with %q", stderr, code, `already has a container "looker"`)
+		t.Errorf("podd debug with a used name: got stderr %q, exit code %d; want exit code 1 and stderr with %q", stderr, code, `already has a container "looker"`)
 	}
 	out, stderr, code = d.outcome(nil, with("--attach", "-c", "short", "--", "echo", "said at once")...)
 	if code != 0 || out != "said at once\n" {
-		t.Errorf("podd debug --attach: got %q, %q, %d; want exit code 0 and output %q", out, stderr, code, "said at once\n")
+		t.Errorf("podd debug --attach: got stdout %q, stderr %q, exit code %d; want exit code 0 and output %q", out, stderr, code, "said at once\n")
 	}
 	// A client gets the output that the container writes before the client is attached, and the
 	// response to its first input.
 	const reader = "echo early; echo trouble >&2; read line; echo got $line; exit 7"
 	out, stderr, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", reader)...)
 	if code != 7 || out != "early\ngot word\n" || !strings.HasPrefix(stderr, "trouble\n") {
-		t.Errorf("podd debug -i: got %q, %q, %d; want exit code 7, output %q and stderr that begins with %q", out, stderr, code, "early\ngot word\n", "trouble\n")
+		t.Errorf("podd debug -i: got stdout %q, stderr %q, exit code %d; want exit code 7, output %q and stderr that begins with %q", out, stderr, code, "early\ngot word\n", "trouble\n")
 	}
 	// The container only prints a count, because containerd 1.6 loses the last output of a
 	// container if the output does not fit into the container's pipes (containerd#7289).
 	out, stderr, code = d.outcome(strings.NewReader(strings.Repeat("0123456789\n", 20000)), with("-i", "-c", "count", "--", "wc", "-c")...)
 	if code != 0 || strings.TrimSpace(out) != "220000" {
-		t.Errorf("podd debug -i: got %q, %q, %d, want %q", out, stderr, code, "220000")
+		t.Errorf("podd debug -i: got stdout %q, stderr %q, exit code %d; want %q", out, stderr, code, "220000")
 	}
 
 	cmd := d.command(with("-it", "--target", "main", "--", "sh")...)
@@ -69,7 +69,7 @@ func TestDebug(t *testing.T) {
 
 	_, stderr, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "5s")
 	if code != 1 || !strings.Contains(stderr, "container none of default/"+d.podName("web")+" is not running after 5.0s: ") || !strings.Contains(stderr, r.Host()) {
-		t.Errorf("podd debug of an image that does not exist: got %q, %d, want exit code 1 and the registry's address", stderr, code)
+		t.Errorf("podd debug of an image that does not exist: got stderr %q, exit code %d; want exit code 1 and the registry's address", stderr, code)
 	}
 	if now := d.container("web", "main"); now != was {
 		t.Errorf("container main after all debug containers: got %+v, want %+v", now, was)

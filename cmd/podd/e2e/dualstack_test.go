@@ -71,7 +71,7 @@ func (d *daemon) wantDualStack(own, host, first, second string) {
 		text, err := io.ReadAll(reply.Body)
 		reply.Body.Close()
 		if want := "hello from " + d.podName(own) + "\n"; string(text) != want || err != nil {
-			t.Errorf("response at %s: got %q, %v, want %q", ip, text, err, want)
+			t.Errorf("response at %s: got %q, error %v; want %q", ip, text, err, want)
 		}
 	}
 

@@ -79,7 +79,7 @@ func TestRestart_KeepsContainers(t *testing.T) {
 		t.Errorf("container of pod a, which was not edited: got %+v, want %+v", now, a)
 	}
 	if now := d.container("b", "main"); now.ID == b.ID || alive(b.PID) || alive(c.PID) {
-		t.Errorf("got container %+v of the edited pod b, and old processes alive: b %t, c %t; want another container than %+v, and false for both", now, alive(b.PID), alive(c.PID), b)
+		t.Errorf("edited pod b and removed pod c: got container %+v of b, old processes alive: b %t, c %t; want a container of b other than %+v, old processes alive: b false, c false", now, alive(b.PID), alive(c.PID), b)
 	}
 	d.untilNotedUnordered("a runs", "b TERM", "b runs", "b2 runs", "c TERM", "c runs")
 }
@@ -113,10 +113,10 @@ func TestBrokenEdit_KilledDaemon(t *testing.T) {
 			t.Errorf("after the broken edit: got container %+v, want %+v", now, was)
 		}
 		if out, stderr := d.verb("ps"); !strings.Contains(out, "web") || !strings.Contains(stderr, "web.yaml:4") {
-			t.Errorf("podd ps: got %q and %q, want the pod in stdout and %q in stderr", out, stderr, "web.yaml:4")
+			t.Errorf("podd ps: got stdout %q, stderr %q; want the pod in stdout and %q in stderr", out, stderr, "web.yaml:4")
 		}
 		if out, stderr := d.verb("why", "web"); !strings.Contains(out+stderr, "web.yaml:4") {
-			t.Errorf("podd why: got %q and %q, want %q in it", out, stderr, "web.yaml:4")
+			t.Errorf("podd why: got stdout %q, stderr %q; want %q in one of them", out, stderr, "web.yaml:4")
 		}
 		d.crash()
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // untilEphemeral waits until the function isDone returns true for the state of a pod's ephemeral
-// container, and returns its status.
+// container, and returns the status of the container.
 func (d *daemon) untilEphemeral(pod, container string, isDone func(v1.ContainerState) bool) v1.ContainerStatus {
 	d.t.Helper()
 	var found v1.ContainerStatus
@@ -39,7 +39,7 @@ func (k *kubectl) untilLogs(pod, container, want string) {
 	k.d.eventually("the log of "+container+" contains "+want, func() error {
 		out, stderr, err := k.try("", "logs", pod, "-c", container)
 		if err != nil || !strings.Contains(out, want) {
-			return fmt.Errorf("got %w %s%s, want %q in it", err, out, stderr, want)
+			return fmt.Errorf("got error %w, stdout %s, stderr %s; want %q in stdout", err, out, stderr, want)
 		}
 		return nil
 	})
@@ -85,7 +85,7 @@ func TestKubectlDebug(t *testing.T) {
 		t.Errorf("kubectl exec: got %q, want the value %q of $WORD", got, "hidden\n")
 	}
 	if out, stderr, _ := d.outcome(nil, "why", "web"); strings.Contains(out+stderr, "hidden") {
-		t.Errorf("podd why: got %s%s, want no value of $WORD in it", out, stderr)
+		t.Errorf("podd why: got stdout %s, stderr %s; want no value of $WORD in either", out, stderr)
 	}
 	k.wantFailure("debug "+web+" --image x -c main", `main`)
 	k.wantOutput("get pod "+web+" -o jsonpath={.status.phase}.{.status.containerStatuses[0].ready}", "Running.true")
@@ -112,7 +112,7 @@ func TestKubectlDebug(t *testing.T) {
 	d.apply(pod)
 	d.untilPod("is replaced", "web", func(p *server.PodView) error {
 		if len(p.Pod.Spec.EphemeralContainers) > 0 || !p.Ready {
-			return fmt.Errorf("got %d ephemeral containers and ready %t, want 0 and true", len(p.Pod.Spec.EphemeralContainers), p.Ready)
+			return fmt.Errorf("got %d ephemeral containers, ready %t; want 0 ephemeral containers, ready true", len(p.Pod.Spec.EphemeralContainers), p.Ready)
 		}
 		return nil
 	})

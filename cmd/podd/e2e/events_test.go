@@ -141,7 +141,7 @@ func TestEvents(t *testing.T) {
 	d.remove("web")
 	d.untilGone("web")
 	if e := findEvent(d.events("web"), "Killing", "Stopping container main"); e == nil || e.InvolvedObject.FieldPath != "spec.containers{main}" {
-		t.Errorf("after the removal of the pod: got events %q and %+v, want Killing about the container main", eventWords(d.events("web")), e)
+		t.Errorf("after the removal of the pod: got events %q, first event Killing %+v; want an event Killing about the container main", eventWords(d.events("web")), e)
 	}
 	d.eventually("the file has all events", func() error { return checkEventFile(file, "Pulled", "Started", "FailedValidation", "Killing") })
 }
@@ -195,7 +195,7 @@ func TestEvents_Failures(t *testing.T) {
 		t.Errorf("BackOff events of the crash loop: got %d, of which the last is %+v; want 1 with a last time after its first time", n, back)
 	}
 	if created, started := findEvent(all, "Created"), findEvent(all, "Started"); created.Count < 3 || started.Count < 3 {
-		t.Errorf("got the events %q with counts Created=%d and Started=%d, want 3 or more for both", eventWords(all), created.Count, started.Count)
+		t.Errorf("got the events %q with counts Created=%d and Started=%d, want both counts 3 or more", eventWords(all), created.Count, started.Count)
 	}
 
 	d.write("objects", manifestText(d, newConfigMap("conf", map[string]string{"a": "b"})))

@@ -15,9 +15,10 @@ import (
 	"podd/server"
 )
 
-// TestEviction_Disk runs three pods: one fills the file system of the root directory, one uses little
-// of it, and a critical pod writes 4 MiB. podd must evict only the first pod, although podd cannot
-// write its journal. podd why must show the signal and the threshold.
+// TestEviction_Disk runs three pods. One pod fills the file system of the root directory, one pod uses
+// little of this file system, and a critical pod writes 4 MiB. podd must evict only the pod that fills
+// the file system, although podd cannot write its journal to the full disk. podd why must show the
+// signal and the threshold.
 func TestEviction_Disk(t *testing.T) {
 	for name, test := range map[string]struct{ script, threshold, signal, resource string }{
 		"blocks": {useBlocks, "nodefs.available<6Mi", "nodefs.available", "ephemeral-storage"},
@@ -101,7 +102,7 @@ func TestEviction_Restart(t *testing.T) {
 	d.eventually("the volume is empty", func() error {
 		text, err := os.ReadFile(filepath.Join(d.traceDir(), "files"))
 		if err == nil && strings.TrimSpace(string(text)) != "0" {
-			err = fmt.Errorf("got %q files, want 0", text)
+			err = fmt.Errorf("number of files in the volume: got %q, want 0", text)
 		}
 		return err
 	})
@@ -118,7 +119,7 @@ func TestEviction_Start(t *testing.T) {
 	for range 5 {
 		d.untilPod("waits", "web", func(p *server.PodView) error {
 			if s := p.Pod.Status; s.Phase != v1.PodPending || !strings.Contains(p.Why, "DiskPressure") {
-				return fmt.Errorf("got phase %s, %q, want Pending because of DiskPressure", s.Phase, p.Why)
+				return fmt.Errorf("got phase %s, reason %q; want Pending because of DiskPressure", s.Phase, p.Why)
 			}
 			return nil
 		})
@@ -155,7 +156,7 @@ func TestEviction_Memory(t *testing.T) {
 	}
 	for name, id := range before {
 		if got := d.untilApplied(name).Pod.Status.ContainerStatuses[0]; got.ContainerID != id || got.RestartCount > 0 {
-			t.Errorf("pod %s: got container %s with %d restarts, want %s with 0", name, got.ContainerID, got.RestartCount, id)
+			t.Errorf("pod %s: got container %s with %d restarts, want container %s with 0 restarts", name, got.ContainerID, got.RestartCount, id)
 		}
 	}
 }

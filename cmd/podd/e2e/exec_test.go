@@ -41,8 +41,8 @@ func (d *daemon) outcome(stdin io.Reader, words ...string) (stdout, stderr strin
 	return out.String(), errs.String(), code
 }
 
-// exitCode returns the exit code of a command that has returned err. The test fails if err is
-// not an exit of the command.
+// exitCode returns the exit code of a command that has returned err. The exit code is 0 if err is nil.
+// The test fails if err is not an *exec.ExitError.
 func exitCode(t testing.TB, err error) int {
 	t.Helper()
 	exit := (*exec.ExitError)(nil)
@@ -81,7 +81,7 @@ func TestExec(t *testing.T) {
 	} {
 		out, stderr, code := d.outcome(strings.NewReader(c.stdin), append([]string{"exec"}, c.words...)...)
 		if out != c.out || stderr != c.stderr || code != c.code {
-			t.Errorf("podd exec %v: got stdout %.200q, stderr %.200q and exit code %d; want %.200q, %.200q and %d", c.words, out, stderr, code, c.out, c.stderr, c.code)
+			t.Errorf("podd exec %v: got stdout %.200q, stderr %.200q, exit code %d; want stdout %.200q, stderr %.200q, exit code %d", c.words, out, stderr, code, c.out, c.stderr, c.code)
 		}
 	}
 	for want, words := range map[string][]string{
@@ -89,7 +89,7 @@ func TestExec(t *testing.T) {
 		`no pod "wbe"; did you mean "web"?`:             {"wbe", "--", "true"},
 	} {
 		if _, stderr, code := d.outcome(nil, append([]string{"exec"}, words...)...); code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("podd exec %v: got %q, %d; want an exit code other than 0 and stderr with %q", words, stderr, code, want)
+			t.Errorf("podd exec %v: got stderr %q, exit code %d; want an exit code other than 0 and stderr with %q", words, stderr, code, want)
 		}
 	}
 
@@ -108,12 +108,12 @@ func TestExec(t *testing.T) {
 			_, stderr, code := d.outcome(nil, "exec", "-q", how, "main", "web", "--", c.program)
 			if !d.on.ReportsExecErrors() {
 				if code != 255 || !strings.Contains(stderr, "exec failed") {
-					t.Errorf("podd exec %s: got %q, %d; want exit code 255 and stderr with %q", c.program, stderr, code, "exec failed")
+					t.Errorf("podd exec %s: got stderr %q, exit code %d; want exit code 255 and stderr with %q", c.program, stderr, code, "exec failed")
 				}
 				continue
 			}
 			if code != c.code || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("podd exec %s: got %q, %d; want one line in stderr that begins with %q, and exit code %d", c.program, stderr, code, c.want, c.code)
+				t.Errorf("podd exec %s: got stderr %q, exit code %d; want one line in stderr that begins with %q, and exit code %d", c.program, stderr, code, c.want, c.code)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func TestExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "begun\n" {
-		t.Errorf("first line of podd exec: got %q, %v, want %q", line, err, "begun\n")
+		t.Errorf("first line of podd exec: got %q, error %v; want %q", line, err, "begun\n")
 	}
 	cmd.Process.Signal(os.Interrupt)
 	if code := exitCode(t, cmd.Wait()); code != 130 {
@@ -143,7 +143,7 @@ type screen struct {
 	shown chan byte
 }
 
-// startOnTerminal starts a command on a terminal of a size.
+// startOnTerminal starts a command on a new terminal of the given size.
 func startOnTerminal(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -279,7 +279,7 @@ func TestAttach(t *testing.T) {
 		d.untilApplied(name)
 	}
 	if _, stderr, code := d.outcome(nil, "attach", "-i", "deaf"); code != 1 || !strings.Contains(stderr, "stdin: true") {
-		t.Errorf("podd attach -i without stdin: got %q, %d; want exit code 1 and stderr with %q", stderr, code, "stdin: true")
+		t.Errorf("podd attach -i without stdin: got stderr %q, exit code %d; want exit code 1 and stderr with %q", stderr, code, "stdin: true")
 	}
 
 	cmd := d.command("attach", "-i", "lines")
@@ -304,7 +304,7 @@ func TestAttach(t *testing.T) {
 			line, err = shown.ReadString('\n')
 		}
 		if line != "got "+word+"\n" {
-			t.Fatalf("podd attach: got the line %q, %v, want %q; exit error %v, stderr %s", line, err, "got "+word+"\n", cmd.Wait(), stderr.String())
+			t.Fatalf("podd attach: got the line %q, error %v; want %q; exit error %v, stderr %s", line, err, "got "+word+"\n", cmd.Wait(), stderr.String())
 		}
 	}
 	enough := repeatInput(t, func() { fmt.Fprintln(keys, "one") })
@@ -317,7 +317,7 @@ func TestAttach(t *testing.T) {
 	fmt.Fprintln(keys, "end")
 	io.Copy(io.Discard, shown)
 	if err := cmd.Wait(); err != nil { // attach succeeds when the container exits
-		t.Errorf("podd attach -i after the container has exited: got %v, want no error", err)
+		t.Errorf("podd attach -i after the container has exited: got error %v, want none", err)
 	}
 
 	cmd = d.command("attach", "-it", "typed")

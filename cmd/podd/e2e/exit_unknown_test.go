@@ -47,7 +47,7 @@ func TestExitCodeIsUnknown(t *testing.T) {
 					close(report)
 				}
 			}
-			t.Cleanup(returnExitCode) // otherwise a hanging call would prevent that the proxy stops
+			t.Cleanup(returnExitCode) // otherwise the proxy could not stop because of a hanging call
 			p.onCall(func(at moment, call call) bool {
 				if at != before || call.Method != "ContainerStatus" {
 					return false
@@ -99,7 +99,7 @@ func TestExitCodeIsUnknown(t *testing.T) {
 			returnExitCode()
 			returned := time.Now()
 			d.untilPod("has phase "+string(c.want), "job", inPhase(c.want))
-			t.Logf("podd reports the phase %s after the runtime returned the exit code", time.Since(returned).Round(time.Millisecond))
+			t.Logf("time from the exit code of the runtime to the final phase in podd: %s", time.Since(returned).Round(time.Millisecond))
 			d.untilWoundDown("job")
 		})
 	}

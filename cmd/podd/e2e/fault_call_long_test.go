@@ -15,23 +15,23 @@ import (
 	"podd/server"
 )
 
-// TestFaultLaterCallFails is like TestFaultCallFails, but for the calls in the field later of the
-// scenarios.
+// TestFaultLaterCallFails is like TestFaultCallFails, but the calls in the field later of each scenario
+// fail.
 func TestFaultLaterCallFails(t *testing.T) {
 	t.Parallel()
 	lifeScenario.runAroundCalls(t, lifeScenario.later, testCallFails)
 	useScenario.runAroundCalls(t, useScenario.firstCalls(), testCallFails)
 }
 
-// runAroundAllCalls runs two parallel subtests for each call of all scenarios, with a fault
-// before and after the call.
+// runAroundAllCalls runs two parallel subtests for each call of all scenarios: one with a fault before
+// the call, and one with a fault after it.
 func runAroundAllCalls(t *testing.T, test func(t *testing.T, s faultScenario, c call, at moment)) {
 	for _, s := range faultScenarios {
 		s.runAroundCalls(t, slices.Concat(s.firstCalls(), s.later), test)
 	}
 }
 
-// TestFaultCallIsSlow delays each call by 30 s, before and after the runtime has executed the
+// TestFaultCallIsSlow delays each call by 30 s, once before and once after the runtime has executed the
 // call.
 func TestFaultCallIsSlow(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,8 @@ func TestFaultCallHangs(t *testing.T) {
 	})
 }
 
-// TestFaultRuntimeDiesInCall kills and restarts the runtime before and after each call.
+// TestFaultRuntimeDiesInCall kills and restarts the runtime in two subtests for each call: one before
+// the call, and one after it.
 func TestFaultRuntimeDiesInCall(t *testing.T) {
 	t.Parallel()
 	runAroundAllCalls(t, func(t *testing.T, s faultScenario, c call, at moment) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestFaultCallFails makes the first call of each method fail, before and after the runtime has
-// executed the call. podd must retry, so that the pod starts and stops nevertheless.
+// TestFaultCallFails makes the first call of each method fail, once before and once after the runtime
+// has executed the call. podd must retry, so that the pod starts and stops nevertheless.
 func TestFaultCallFails(t *testing.T) {
 	t.Parallel()
 	lifeScenario.runAroundCalls(t, lifeScenario.firstCalls(), testCallFails)

@@ -13,9 +13,9 @@ import (
 	"podd/server"
 )
 
-// TestFaultNoFileDescriptors sets podd's limit of open files so low that podd cannot open any. In this
-// time a container is killed and a manifest is added. When the limit is restored, podd must restart the
-// container and start the pod.
+// TestFaultNoFileDescriptors sets podd's limit of open files so low that podd cannot open any. While the
+// limit is low, a container is killed and a manifest is added. When the limit is restored, podd must
+// restart the container and start the pod.
 func TestFaultNoFileDescriptors(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -42,7 +42,7 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 	}
 	d.untilPod("runs again", "dies", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got restarts %d, ready %t; want restarts 1, ready true", n, p.Ready)
 		}
 		return nil
 	})

@@ -72,6 +72,6 @@ func (d *daemon) follow(words ...string) *bufio.Scanner {
 func wantLine(t *testing.T, lines *bufio.Scanner, want string) {
 	t.Helper()
 	if !lines.Scan() || lines.Text() != want {
-		t.Fatalf("got the line %q, %v, want %q", lines.Text(), lines.Err(), want)
+		t.Fatalf("got the line %q, error %v; want %q", lines.Text(), lines.Err(), want)
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"podd/server"
 )
 
-// cost is the resource usage of podd per pod. Each time is processor time: until the pod is ready
-// after podd's start, the same after a restart, in 30 idle seconds, and until the pod is removed.
-// memory is the resident memory in KiB.
+// cost is the resource usage of podd per pod. The durations are processor time. podd uses start from its
+// first start until the pod is ready, restart from a restart until the pod is ready, idle in 30 idle
+// seconds, and remove until the pod is removed. The field memory is resident memory in KiB.
 type cost struct {
 	start, restart, idle, remove time.Duration
 	memory                       float64

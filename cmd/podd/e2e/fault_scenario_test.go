@@ -24,22 +24,24 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// A faultScenario is a scenario with a list of CRI calls in which faults occur.
+// A faultScenario is a scenario with lists of CRI calls. Tests repeat the scenario with a fault in one
+// of these calls.
 type faultScenario struct {
 	scenario
 	flags []string // additional flags of podd
 	// pod returns the pod of the scenario.
 	pod func(*daemon) *v1.Pod
-	// methods are the methods in whose first call a fault occurs.
+	// methods lists CRI methods. Tests inject a fault into the first call of each method.
 	methods []string
-	// later are further calls in which a fault occurs.
+	// later lists further calls, such as the second call of a method. Tests inject a fault into each of
+	// them.
 	later []call
-	// unlimited are the methods that podd calls without a deadline. If such a call hangs, the
-	// pod waits until it is removed.
+	// unlimited are the methods that podd calls without a deadline. If such a call hangs, podd does
+	// nothing more with the pod until the pod is removed.
 	unlimited []string
 }
 
-// faultScenarios make every kind of call that package runtime/cri has: see
+// faultScenarios together call every CRI method that package runtime/cri uses; see
 // TestFaultScenarios_EveryMethod.
 var faultScenarios = []faultScenario{lifeScenario, useScenario}
 
@@ -74,8 +76,8 @@ func (d *daemon) lifePod() *v1.Pod {
 	return p
 }
 
-// useScenario pulls the image of a pod, probes, measures and resizes the pod, and rotates its
-// log. Users execute a command in it, attach to it, forward a port to it and restart it.
+// useScenario pulls the image of a pod, probes, measures and resizes the pod, and rotates its log. Users
+// execute a command in the pod, attach to the pod, forward a port to the pod and restart the pod.
 var useScenario = faultScenario{
 	scenario: scenario{
 		name:  "use",
@@ -109,14 +111,14 @@ var useScenario = faultScenario{
 	unlimited: []string{"PullImage"},
 }
 
-// usePod returns a pod whose image exists only in a registry of this pod. The pod serves /trace
+// usePod returns a pod whose image exists only in a registry that usePod starts. The pod serves /trace
 // on port 8080 and writes a log that must be rotated.
 func (d *daemon) usePod() *v1.Pod {
 	_, ref := withRegistry(d, registry.Options{})
 	main := withImage(ref, shell("main", "trap '"+note("one TERM")+"exit 0' TERM; httpd -p 8080 -h /trace; "+note("one runs")+
 		"seq 4000; while :; do echo tick; sleep 0.2; done"))
 	main.ReadinessProbe = probeEverySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/notes"))
-	// podd must give up a hanging probe before the test does.
+	// A hanging probe must time out before the test does.
 	main.ReadinessProbe.TimeoutSeconds = 20
 	return d.pod("web", withResources(main, "20m", "200m", "32Mi"))
 }
@@ -131,16 +133,16 @@ func (d *daemon) manifest(name string) string {
 	return string(text)
 }
 
-// checkRotated returns an error unless the runtime writes to a new log file.
+// checkRotated returns an error unless a rotated log file exists and the runtime writes to a new one.
 func (d *daemon) checkRotated() error {
 	dir := filepath.Join(d.logDir(), "default_"+d.podName("web")+"_*", "main")
 	old, err := filepath.Glob(filepath.Join(dir, "0.log.*"))
 	if err != nil || len(old) == 0 {
-		return fmt.Errorf("rotated logs: got %q, %v, want at least one", old, err)
+		return fmt.Errorf("rotated logs: got %q, error %v; want at least one", old, err)
 	}
 	current, err := filepath.Glob(filepath.Join(dir, "0.log"))
 	if err != nil || len(current) != 1 {
-		return fmt.Errorf("current log: got %q, %v, want one file", current, err)
+		return fmt.Errorf("current log: got %q, error %v; want one file", current, err)
 	}
 	text, err := os.ReadFile(current[0])
 	if err == nil && (len(text) == 0 || len(text) > 100<<10) {
@@ -161,7 +163,7 @@ func (d *daemon) checkOneExited() error {
 // checkExec returns an error unless podd exec runs a command in the pod.
 func (d *daemon) checkExec() error {
 	if out, stderr, code := d.outcome(nil, "exec", "-q", "web", "--", "echo", "hello"); out != "hello\n" || code != 0 {
-		return fmt.Errorf("got stdout %q, stderr %q and exit code %d, want %q and 0", out, stderr, code, "hello\n")
+		return fmt.Errorf("got stdout %q, stderr %q, exit code %d; want stdout %q, exit code 0", out, stderr, code, "hello\n")
 	}
 	return nil
 }
@@ -192,7 +194,7 @@ func (d *daemon) checkForward() error {
 		}
 		defer reply.Body.Close()
 		if text, err := io.ReadAll(reply.Body); string(text) != "one runs\n" {
-			return fmt.Errorf("got the response %q, %v, want %q", text, err, "one runs\n")
+			return fmt.Errorf("got the response %q, error %v; want %q", text, err, "one runs\n")
 		}
 		return nil
 	}, "port-forward", "web", ":8080", "--address", "127.0.0.1")
@@ -236,7 +238,7 @@ func (d *daemon) checkMeasured() error {
 		return err
 	}
 	if len(s.Pods) != 1 || s.Node.Runtime == nil || s.Node.Runtime.ImageFs == nil {
-		return fmt.Errorf("/stats/summary: got %d pods and the runtime %+v, want 1 pod and an image file system", len(s.Pods), s.Node.Runtime)
+		return fmt.Errorf("/stats/summary: got %d pods, runtime statistics %+v; want 1 pod, statistics of the image file system", len(s.Pods), s.Node.Runtime)
 	}
 	if c := containerStats(&s.Pods[0], "main"); c == nil || c.Rootfs == nil || c.Rootfs.UsedBytes == nil {
 		return errors.New("/stats/summary: got no usage of the container's writable layer, want one")
@@ -259,8 +261,8 @@ func (s faultScenario) firstCalls() []call {
 	return all
 }
 
-// runAroundCalls runs two parallel subtests for each call: with a fault before and after the
-// call.
+// runAroundCalls runs two parallel subtests for each call: one with a fault before the call, and one
+// with a fault after it.
 func (s faultScenario) runAroundCalls(t *testing.T, calls []call, test func(t *testing.T, s faultScenario, c call, at moment)) {
 	for _, c := range calls {
 		for _, at := range []moment{before, after} {
@@ -307,13 +309,13 @@ func (s faultScenario) runWithFault(d *daemon, c call, f fault) {
 	s.act(d)
 	s.wait(d)
 	if !hasOccurred.Load() {
-		d.t.Errorf("calls of podd: got no %s, want one, in which the fault occurs", c)
+		d.t.Errorf("calls of podd: got no %s, want one with the fault", c)
 	}
 	s.check(d, tolerance{twice: s.hooks, noTERM: c.Method == "StopContainer", restarted: c.Method == "ExecSync" && s.hooks})
 }
 
-// runUntilRemoved removes the pod while one of its calls hangs. Another pod must be able to
-// start during the call.
+// runUntilRemoved removes the pod while one of podd's calls for the pod hangs. Another pod must be able
+// to start during the call.
 func (s faultScenario) runUntilRemoved(d *daemon, c call, f fault) {
 	p := s.daemon(d)
 	hasOccurred := p.injectOnce(c, f)
@@ -321,7 +323,7 @@ func (s faultScenario) runUntilRemoved(d *daemon, c call, f fault) {
 	d.apply(s.pod(d))
 	d.eventually("the call hangs", func() error {
 		if !hasOccurred.Load() {
-			return fmt.Errorf("calls of podd: got no %s, want one, which hangs", c)
+			return fmt.Errorf("calls of podd: got no %s, want one that hangs", c)
 		}
 		return nil
 	})

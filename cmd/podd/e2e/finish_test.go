@@ -67,7 +67,7 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	d.untilApplied("web")
 	d.eventually("containers s1, s2 and main have noted that they run", func() error {
 		if n := len(d.notes()); n != 3 {
-			return fmt.Errorf("got notes %q, want 3", d.notes())
+			return fmt.Errorf("got notes %q, want 3 notes", d.notes())
 		}
 		return nil
 	})
@@ -105,7 +105,7 @@ func (d *daemon) untilWoundDown(pod string) {
 		}
 	}
 	if left, err := pathsIn(d.root() + "/pods/" + string(p.Pod.UID) + "/volumes"); err != nil || len(left) > 0 {
-		d.t.Errorf("volumes of the finished pod %s: got %q, %v, want none", pod, left, err)
+		d.t.Errorf("volumes of the finished pod %s: got %q, error %v; want none", pod, left, err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestFinishedPodsStayFinished(t *testing.T) {
 	d.start()
 	check()
 	if now, err := d.inventory(t.Context()); err != nil || len(now.sandboxes) > 0 {
-		t.Errorf("after the runtime has lost the finished pods: got %d new sandboxes, %v, want none", len(now.sandboxes), err)
+		t.Errorf("after the runtime has lost the finished pods: got %d new sandboxes, error %v; want none", len(now.sandboxes), err)
 	}
 	p := d.untilPod("failed", "failed", inPhase(v1.PodFailed))
 	if s := p.Pod.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 7 {

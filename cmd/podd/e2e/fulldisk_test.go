@@ -41,7 +41,7 @@ func hasFailed(reason string) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != reason {
-			return fmt.Errorf("got phase %s, reason %q: %s, want phase Failed, reason %q", s.Phase, s.Reason, s.Message, reason)
+			return fmt.Errorf("got phase %s, reason %q, message %q; want phase Failed, reason %q", s.Phase, s.Reason, s.Message, reason)
 		}
 		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
 			return fmt.Errorf("got container statuses %+v, want one terminated container", s.ContainerStatuses)
@@ -50,8 +50,8 @@ func hasFailed(reason string) func(*server.PodView) error {
 	}
 }
 
-// untilJournaled waits until podd's journal of a pod contains the given reason as the one for which the
-// pod has finished.
+// untilJournaled waits until podd's journal of a pod records that the pod has finished with the given
+// reason.
 func (d *daemon) untilJournaled(p *server.PodView, reason string) {
 	d.t.Helper()
 	d.eventually(fmt.Sprintf("the journal contains the reason %q", reason), func() error {

@@ -30,7 +30,7 @@ func TestGetAndDescribe(t *testing.T) {
 	var pod v1.Pod
 	out, _ := d.verb("get", "pod", "web", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &pod); err != nil || pod.Name != full || pod.Status.Phase != v1.PodRunning {
-		t.Errorf("podd get pod -o json: got %v and\n%s, want %s running", err, out, full)
+		t.Errorf("podd get pod -o json: got error %v and output\n%s, want %s running", err, out, full)
 	}
 	out, _ = d.verb("describe", "pod", "web")
 	for _, want := range []string{"Name:         " + full + "\n", "Why:", "runs", "KEY:  <set to the key 'password' in secret 'db'>", "Started container main", "/trace from trace (rw)"} {

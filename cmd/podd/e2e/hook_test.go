@@ -54,7 +54,7 @@ func TestHookOrder(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got containers %+v, want the container after the one with the hook to be waiting", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got containers %+v, want a waiting container after the container with the hook", p.Pod.Status.ContainerStatuses)
 	})
 	d.untilNoted("main runs")
 	d.touch("go")
@@ -115,7 +115,7 @@ func TestHook_Sleep(t *testing.T) {
 	// at least 4 of the 60 seconds.
 	graces := slices.Sorted(slices.Values(proxy.gracePeriods(t)))
 	if len(graces) != 2 || graces[0] > 56 || graces[1] <= 56 {
-		t.Errorf("grace periods in the calls of StopContainer: got %v seconds, want one of at most 56 and one above 56", graces)
+		t.Errorf("grace periods in the calls of StopContainer: got %v seconds, want one of at most 56 seconds and one of more than 56 seconds", graces)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestHook_GracePeriodAfterKill(t *testing.T) {
 	}
 	graces := p.gracePeriods(t)
 	if commands != 2 || !slices.Equal(graces, []int64{2}) {
-		t.Errorf("got %d calls of ExecSync for the hook and grace periods of %v seconds for the container, want 2 calls and one grace period of 2 seconds", commands, graces)
+		t.Errorf("got %d calls of ExecSync for the hook, grace periods %v of the container (seconds); want 2 calls, one grace period of 2 seconds", commands, graces)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestHook_HeadersAreNotPrinted(t *testing.T) {
 	out, _ := d.verb("why", "web")
 	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), password) || strings.Contains(out, password) {
-		t.Errorf("output of podd why and podd's log: got %s and\n%s (error %v), want no password in them", out, log, err)
+		t.Errorf("got output of podd why %s and podd's log\n%s (read error %v), want no password in either", out, log, err)
 	}
 }
 

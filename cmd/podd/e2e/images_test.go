@@ -44,8 +44,8 @@ func (d *daemon) wantImage(name string, want bool) {
 }
 
 // TestImageGarbageCollection checks that podd removes an unused image if the disk usage exceeds a
-// threshold. podd must keep the images of running and waiting pods and the sandbox image. A restart of
-// podd must not make the minimum age of unused images begin again.
+// threshold. podd must keep the images of running and waiting pods and the sandbox image. The age of
+// unused images must not begin at zero again when podd is restarted.
 func TestImageGarbageCollection(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{})
@@ -69,7 +69,7 @@ func TestImageGarbageCollection(t *testing.T) {
 	})
 	for image, want := range map[string]string{stack.BusyboxImage: "in use by default/web-", "podd.test/absent:1": `no image "podd.test/absent:1"`} {
 		if _, stderr, code := d.outcome(nil, "images", "rm", image); code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("podd images rm %s: got exit code %d and stderr %q; want another exit code than 0 and %q in stderr", image, code, stderr, want)
+			t.Errorf("podd images rm %s: got exit code %d and stderr %q; want an exit code other than 0 and %q in stderr", image, code, stderr, want)
 		}
 	}
 	d.remove("waits")
@@ -107,8 +107,8 @@ func TestImageGarbageCollection(t *testing.T) {
 }
 
 // TestImages_OtherPodd checks that podd keeps the images of containers that another podd has created on
-// the same runtime, and the images that such containers mount as volumes. When these containers no longer
-// exist, podd removes all their images.
+// the same runtime, and the images that such containers mount as volumes. When these containers no
+// longer exist, podd must remove all their images.
 func TestImages_OtherPodd(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{})
@@ -126,7 +126,7 @@ func TestImages_OtherPodd(t *testing.T) {
 	d.start()
 	for _, image := range used {
 		if i := d.images()[image]; len(i.Users) != 1 || !strings.HasPrefix(i.Users[0], "default/web-") {
-			t.Errorf("image %s: got %+v, want the user default/web", image, i)
+			t.Errorf("image %s: got %+v, want an image that pod default/web uses", image, i)
 		}
 	}
 	d.verb("images", "prune")

@@ -128,6 +128,6 @@ func (k *kubectl) wantCanI(words, want string) {
 	k.d.t.Helper()
 	out, stderr, _ := k.try("", append([]string{"auth", "can-i"}, strings.Fields(words)...)...) // the error is ignored, because kubectl exits with 1 if it prints "no"
 	if strings.TrimSpace(out) != want {
-		k.d.t.Errorf("kubectl auth can-i %s: got %q %s, want %q", words, out, stderr, want)
+		k.d.t.Errorf("kubectl auth can-i %s: got stdout %q, stderr %s; want stdout %q", words, out, stderr, want)
 	}
 }

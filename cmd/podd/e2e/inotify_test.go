@@ -47,7 +47,7 @@ func execWithoutInotify(args []string) error {
 		return fmt.Errorf("filtering system calls: %w", err)
 	}
 	if _, err := unix.InotifyInit1(0); !errors.Is(err, unix.EMFILE) {
-		return fmt.Errorf("making an inotify instance: got %v, want EMFILE", err)
+		return fmt.Errorf("making an inotify instance: got error %v, want EMFILE", err)
 	}
 	if err := os.Unsetenv(withoutInotifyEnv); err != nil {
 		return err

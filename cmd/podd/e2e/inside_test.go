@@ -71,7 +71,7 @@ func TestEmptyDirs(t *testing.T) {
 	}
 	disk := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk")
 	if text, err := os.ReadFile(filepath.Join(disk, "x")); string(text) != "hello\n" {
-		t.Errorf("file in the volume on the host: got %q, %v, want %q", text, err, "hello\n")
+		t.Errorf("file in the volume on the host: got %q, error %v; want %q", text, err, "hello\n")
 	}
 	// The volumes are kept when podd is killed. startDaemon checks at the end that they are removed with the pod.
 	d.crash()
@@ -167,8 +167,8 @@ func TestEnvironmentVariables(t *testing.T) {
 	}
 }
 
-// cgroupValue reads a file of a process's cgroup: v1File of the controller, or v2File in
-// version 2.
+// cgroupValue returns the content of a file in a process's cgroup: v1File in the controller's hierarchy
+// with cgroup v1, and v2File with cgroup v2.
 func cgroupValue(t testing.TB, pid int, controller, v1File, v2File string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
@@ -308,13 +308,13 @@ func TestNamespacesAndSeccomp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if inHost[i] != here || inOwn[i] == here {
-			t.Errorf("namespace %s: got %s in the pod with host namespaces and %s in the other pod, want %s and another one", kind, inHost[i], inOwn[i], here)
+			t.Errorf("namespace %s: got %s in the pod with host namespaces and %s in the other pod, want %s in the pod with host namespaces and another namespace in the other pod", kind, inHost[i], inOwn[i], here)
 		}
 	}
 	for name, want := range map[string]string{"host": "0", "own": "2"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.container(name, "main").PID))
 		if err != nil || !strings.Contains(string(text), "\nSeccomp:\t"+want+"\n") {
-			t.Errorf("/proc/PID/status of the process in pod %s: got %s, %v, want Seccomp mode %s", name, text, err, want)
+			t.Errorf("/proc/PID/status of the process in pod %s: got %s, error %v; want Seccomp mode %s", name, text, err, want)
 		}
 	}
 }

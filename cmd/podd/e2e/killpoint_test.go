@@ -24,8 +24,8 @@ type scenario struct {
 	first func(*daemon) // creates the initial state; podd is not killed during this function
 	act   func(*daemon) // changes the desired state
 	wait  func(*daemon) // waits for the result
-	noted []string      // the notes that the pods have written at the end, in order
-	kept  string        // the lines in the pods' claim at the end, separated by spaces
+	noted []string      // the notes of the pods that are expected at the end, in this order
+	kept  string        // the lines that are expected in the pods' claim at the end, separated by spaces
 	// hooks is true if the pod has hooks. podd runs a hook again if podd was killed while the hook ran.
 	hooks bool
 }
@@ -196,10 +196,10 @@ func (s scenario) prepare(d *daemon) {
 	}
 }
 
-// runWithKill runs the scenario and kills podd at the moment m of the call at. If at is a query, podd
-// may complete the scenario without this query, because podd makes queries only when necessary. In this
-// case podd is not killed after the call last.
-func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
+// runWithKill runs the scenario and kills podd at the moment m of the call target. If target is a query,
+// podd may complete the scenario without this query, because podd makes queries only when necessary.
+// Therefore podd is not killed any more once it has made the call last.
+func (s scenario) runWithKill(t *testing.T, m moment, target, last call) {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
 	d.start()
@@ -211,7 +211,7 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	p.onCall(func(now moment, c call) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if over || c.String() != at.String() {
+		if over || c.String() != target.String() {
 			return false
 		}
 		switch {
@@ -237,14 +237,14 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		over = len(killed) == 0 && slices.Contains(queries, at.Method) && p.hasCalled(last)
+		over = len(killed) == 0 && slices.Contains(queries, target.Method) && p.hasCalled(last)
 		if !over {
-			return fmt.Errorf("calls of podd: got no %s, want one, at which podd is killed", at)
+			return fmt.Errorf("calls of podd: got no %s, want one that kills podd", target)
 		}
 		return nil
 	})
 	s.wait(d)
-	s.check(d, tolerance{twice: cut || s.hooks, noTERM: m == during && at.Method == "StopContainer"})
+	s.check(d, tolerance{twice: cut || s.hooks, noTERM: m == during && target.Method == "StopContainer"})
 }
 
 // A tolerance lists deviations from the expected notes that are allowed, because containerd may cause
@@ -286,7 +286,7 @@ func (s scenario) check(d *daemon, m tolerance) {
 			got = slices.Compact(got)
 		}
 		if strings.Join(got, " ") != s.kept {
-			d.t.Errorf("lines in the claim: got %q, %v, want %q", text, err, s.kept)
+			d.t.Errorf("lines in the claim: got %q, error %v; want %q", text, err, s.kept)
 		}
 	}
 	if s.name == "stop" || s.name == "stop hook" || s.name == "finish" {

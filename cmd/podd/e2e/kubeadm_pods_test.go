@@ -54,8 +54,8 @@ func (d *daemon) faultDir() string {
 	return filepath.Join(d.controlPlaneRoot(), "etc/kubernetes/pki/faults")
 }
 
-// failHealthChecks makes the API server respond with an error to the next health checks of a
-// kind. responses is their number.
+// failHealthChecks makes the API server respond with an error to the next health checks of a kind. The
+// parameter responses is the number of these health checks.
 func (d *daemon) failHealthChecks(kind string, responses int) {
 	d.t.Helper()
 	temp := filepath.Join(d.dir, "fault")
@@ -67,8 +67,8 @@ func (d *daemon) failHealthChecks(kind string, responses int) {
 	}
 }
 
-// kubeadmPod returns a pod in the manifest of kubeadm. Only the address of the host, the port of
-// the probes and the root directory of the host paths are replaced.
+// kubeadmPod returns the pod in a manifest that kubeadm writes. Only the address of the host, the port
+// of the probes and the root directory of the host paths are replaced.
 func (d *daemon) kubeadmPod(name string, port, free int32) *v1.Pod {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../testdata/manifests/kubeadm", name+".yaml"))
@@ -82,7 +82,7 @@ func (d *daemon) kubeadmPod(name string, port, free int32) *v1.Pod {
 		d.t.Fatal(err)
 	}
 	if c := &p.Spec.Containers[0]; !strings.Contains(strings.Join(c.Command, " "), to) {
-		c.Command = append(c.Command, "--secure-port="+to) // kubeadm uses the default
+		c.Command = append(c.Command, "--secure-port="+to) // kubeadm uses the default port and omits the flag
 	}
 	for _, v := range p.Spec.Volumes {
 		v.HostPath.Path = filepath.Join(d.controlPlaneRoot(), v.HostPath.Path)
@@ -105,7 +105,7 @@ func (d *daemon) freePorts(n int) []int32 {
 		}
 	}
 	if len(free) < n {
-		d.t.Fatalf("searching free ports from %d: got %d, want %d", first, len(free), n)
+		d.t.Fatalf("searching free ports from %d: got %d ports, want %d", first, len(free), n)
 	}
 	return free
 }

@@ -51,9 +51,9 @@ func (d *daemon) countResponses(p *server.PodView, response string) int {
 	return strings.Count(string(text), "GET "+response)
 }
 
-// failReadiness makes one readiness probe fewer fail than the failure threshold, and checks that the pod
-// stays ready. Then it makes all readiness probes fail until the pod is not ready. At the end, the probes
-// succeed again and the pod is ready.
+// failReadiness first makes readiness probes fail once less than the failure threshold, and checks that
+// the pod stays ready. Then it makes all readiness probes fail until the pod is not ready. At the end,
+// the probes succeed again and the pod is ready.
 func (d *daemon) failReadiness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].ReadinessProbe.FailureThreshold)
@@ -62,7 +62,7 @@ func (d *daemon) failReadiness(p *server.PodView) {
 	d.untilResponses(p, "/readyz 200", d.countResponses(p, "/readyz 200")+1)
 	d.untilPod("has stayed ready", name, func(now *server.PodView) error {
 		if !now.Ready || !readySince(now).Equal(readySince(p)) {
-			return fmt.Errorf("got ready %t since %s, want true since %s", now.Ready, readySince(now), readySince(p))
+			return fmt.Errorf("got ready %t since %s, want ready true since %s", now.Ready, readySince(now), readySince(p))
 		}
 		return nil
 	})
@@ -77,7 +77,7 @@ func (d *daemon) failReadiness(p *server.PodView) {
 }
 
 // failLiveness makes as many liveness probes fail as the failure threshold. It checks that podd restarts
-// the container then and not earlier.
+// the container after the last of these failures and not earlier.
 func (d *daemon) failLiveness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].LivenessProbe.FailureThreshold)

@@ -21,9 +21,9 @@ const nodeCritical = 2000001000
 // probePatience is the maximum wait for probes with a period of ten seconds.
 var probePatience = 5 * patience
 
-// TestKubeadm runs the static pods in the manifests of kubeadm, with the program component instead of
-// the programs of the control plane. podd must execute all their probes, and must derive readiness and
-// restarts from the results, also after podd was killed.
+// TestKubeadm runs the static pods in the manifests of kubeadm, with the program of package component
+// instead of the programs of the control plane. podd must execute all their probes, and must derive
+// readiness and restarts from the results, also after podd was killed.
 func TestKubeadm(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -61,7 +61,7 @@ func (d *daemon) restartKilled() *server.View {
 				continue // podd has not listed the containers yet
 			}
 			if !p.Ready || restarts(p, name) != 0 {
-				return fmt.Errorf("%s: got ready %t and %d restarts, want true and 0", name, p.Ready, restarts(p, name))
+				return fmt.Errorf("%s: got ready %t, restarts %d; want ready true, restarts 0", name, p.Ready, restarts(p, name))
 			}
 		}
 		return nil

@@ -38,7 +38,7 @@ func credentialIn(t *testing.T, file string) tls.Certificate {
 		} `json:"users"`
 	}
 	if err := yaml.Unmarshal(text, &config); err != nil || len(config.Users) != 1 {
-		t.Fatalf("reading %s: got %d users, %v, want 1", file, len(config.Users), err)
+		t.Fatalf("reading %s: got %d users, error %v; want 1 user", file, len(config.Users), err)
 	}
 	pair, err := tls.X509KeyPair(config.Users[0].User.Cert, config.Users[0].User.Key)
 	if err != nil {
@@ -62,10 +62,10 @@ func TestKubeconfigFile(t *testing.T) {
 	}
 	out, stderr := d.verb("kubeconfig", "--output", k.config, "--duration", "2h")
 	if !strings.Contains(out, "valid until") || strings.Contains(out+stderr, "client-key-data") {
-		t.Errorf("podd kubeconfig: got %s%s, want %q in stdout and no key in the output", out, stderr, "valid until")
+		t.Errorf("podd kubeconfig: got stdout %s, stderr %s; want %q in stdout and no key in either", out, stderr, "valid until")
 	}
 	if info, err := os.Stat(k.config); err != nil || info.Mode() != 0o600 {
-		t.Errorf("file of podd kubeconfig: got %v, %v, want mode 0600", info, err)
+		t.Errorf("file of podd kubeconfig: got %v, error %v; want mode 0600", info, err)
 	}
 	if left := time.Until(credentialIn(t, k.config).Leaf.NotAfter); left < 110*time.Minute || left > 2*time.Hour {
 		t.Errorf("remaining validity of the credential: got %s, want up to 10 minutes less than 2h", left)
@@ -133,7 +133,7 @@ func TestKubeconfigRevoke(t *testing.T) {
 	checkStatus := func(who string, c *client, token string, want int) {
 		t.Helper()
 		if status, text := c.request("GET", "/pods", token); status != want {
-			t.Errorf("GET /pods with %s: got %d %.100s, want %d", who, status, text, want)
+			t.Errorf("GET /pods with %s: got status %d, body %.100s; want status %d", who, status, text, want)
 		}
 	}
 	checkStatus("the first credential", first, "", 200)

@@ -45,7 +45,7 @@ func (d *daemon) kubectl() *kubectl {
 	return &kubectl{d: d, path: path, config: d.kubeconfig(), home: d.t.TempDir()}
 }
 
-// command returns a kubectl command with a minimal environment that is not started yet.
+// command returns a kubectl command that is not started yet. Its environment is minimal.
 func (k *kubectl) command(ctx context.Context, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, k.path, append([]string{"--kubeconfig", k.config}, words...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + k.home}
@@ -183,7 +183,7 @@ func TestKubectlReads(t *testing.T) {
 		// The node lists its largest images. Some of these images belong to other tests.
 		for _, want := range []string{"MemoryPressure DiskPressure PIDPressure Ready ", `["`} {
 			if err != nil || !strings.Contains(out, want) {
-				return fmt.Errorf("got %q, %v, want %q in it", out, err, want)
+				return fmt.Errorf("got %q, error %v; want %q in it", out, err, want)
 			}
 		}
 		return nil
@@ -261,10 +261,10 @@ func TestKubectlStreams(t *testing.T) {
 		t.Errorf("kubectl exec: got %q, want %q", got, want)
 	}
 	if out, _, err := k.try("3 4", "exec", "-i", web, "--", "wc", "-w"); err != nil || strings.TrimSpace(out) != "2" {
-		t.Errorf("kubectl exec -i: got %v and %q, want the word count 2", err, out)
+		t.Errorf("kubectl exec -i: got error %v, output %q; want the word count 2", err, out)
 	}
 	if _, stderr, err := k.try("", "exec", web, "--", "sh", "-c", "exit 7"); err == nil || !strings.Contains(stderr, "exit code 7") {
-		t.Errorf("kubectl exec of a failing command: got %v and stderr %s, want an error and %q in stderr", err, stderr, "exit code 7")
+		t.Errorf("kubectl exec of a failing command: got error %v and stderr %s, want an error and %q in stderr", err, stderr, "exit code 7")
 	}
 	k.wantFailure("exec "+web+" -c other -- true", "container other is not valid", "choose one of: [main]")
 	k.checkCopy(web)
@@ -282,7 +282,7 @@ func (k *kubectl) checkCopy(pod string) {
 	k.run("cp", in, pod+":/tmp/cargo")
 	k.run("cp", pod+":/tmp/cargo", out)
 	if got, err := os.ReadFile(out); err != nil || string(got) != "cargo\n" {
-		k.d.t.Errorf("kubectl cp into the pod and back: got %q, %v, want %q", got, err, "cargo\n")
+		k.d.t.Errorf("kubectl cp into the pod and back: got %q, error %v; want %q", got, err, "cargo\n")
 	}
 }
 
@@ -300,7 +300,7 @@ func (k *kubectl) checkForward(pod string) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if string(body) != "up\n" || err != nil {
-			k.d.t.Errorf("response through kubectl port-forward: got %q, %v, want %q", body, err, "up\n")
+			k.d.t.Errorf("response through kubectl port-forward: got %q, error %v; want %q", body, err, "up\n")
 		}
 		http.DefaultClient.CloseIdleConnections()
 	}

@@ -123,7 +123,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	}
 	for _, path := range append(d.apiManifestFiles(), d.apiManifestDir()) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: got mode %v, %v, want access for the owner only", path, info.Mode(), err)
+			t.Errorf("%s: got mode %v, error %v; want access for the owner only", path, info.Mode(), err)
 		}
 	}
 	k.wantOutput("apply -f "+file, "pod/web unchanged", "configmap/settings unchanged", "secret/pass ")
@@ -140,7 +140,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	cmd := k.command(t.Context(), edit...)
 	cmd.Env = append(cmd.Env, `KUBE_EDITOR=sed -i s/colour:\ green/colour:\ blue/`)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "pod/web edited") {
-		t.Errorf("kubectl edit: got %v and %s, want %q in the output", err, out, "pod/web edited")
+		t.Errorf("kubectl edit: got error %v and output %s, want %q in the output", err, out, "pod/web edited")
 	}
 	d.until("pod web runs image "+another, func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "web"})
@@ -151,7 +151,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	})
 	now := k.pod("web")
 	if now.UID != first.UID || now.Status.PodIP != first.Status.PodIP || now.Labels["colour"] != "blue" || now.Labels["tier"] != "front" || now.Annotations["note"] != "x" {
-		t.Errorf("edited pod: got %+v and IP %s, want the UID and IP (%s) of the first version and the new labels and annotation: %+v", now.ObjectMeta, now.Status.PodIP, first.Status.PodIP, first.ObjectMeta)
+		t.Errorf("edited pod: got metadata %+v, IP %s; want IP %s, the UID in the metadata of the first version, and the new labels and annotation; first version: %+v", now.ObjectMeta, now.Status.PodIP, first.Status.PodIP, first.ObjectMeta)
 	}
 	if n := restartCount(now, "side"); n != 0 {
 		t.Errorf("container side, whose image was not changed: got %d restarts, want 0", n)
@@ -165,7 +165,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 
 	d.eventually("the downwardAPI volume contains the new labels", func() error {
 		if out, stderr, err := k.try("", "exec", "web", "-c", "side", "--", "cat", "/info/labels"); err != nil || !strings.Contains(out, `colour="blue"`) {
-			return fmt.Errorf("got %q, %s, %v, want %q in it", out, stderr, err, `colour="blue"`)
+			return fmt.Errorf("got stdout %q, stderr %s, error %v; want %q in stdout", out, stderr, err, `colour="blue"`)
 		}
 		return nil
 	})
@@ -278,7 +278,7 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	k.untilReady("hard")
 	now := k.pod("hard")
 	if now.UID != first.UID || restartCount(now, "main") != 0 || !now.CreationTimestamp.Equal(&first.CreationTimestamp) {
-		t.Errorf("pod hard after podd was killed: got %+v and %d restarts, want the UID and creation time of %+v and 0 restarts", now.ObjectMeta, restartCount(now, "main"), first.ObjectMeta)
+		t.Errorf("pod hard after podd was killed: got metadata %+v, %d restarts; want the UID and creation time in %+v, 0 restarts", now.ObjectMeta, restartCount(now, "main"), first.ObjectMeta)
 	}
 	d.untilNoted("hard runs")
 
@@ -292,8 +292,8 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	})
 	d.untilNoted("hard runs", "hard TERM")
 	k.wantFailure("create -f "+k.manifest(hard), "being deleted")
-	// kubectl delete waits until the pod is deleted. The first request would take an hour. Therefore the
-	// test would fail if podd ignored the shorter grace period.
+	// kubectl delete waits until the pod is deleted. With the grace period of the first request, this
+	// would take an hour. Therefore the test would fail if podd ignored the shorter grace period.
 	k.wantOutput("delete pod hard --grace-period=0 --force", "deleted")
 	k.untilNone("hard")
 

@@ -57,8 +57,8 @@ func (d *daemon) client(server string, conf *tls.Config) *client {
 	return &client{Client: &http.Client{Transport: transport}, t: d.t, server: server, tls: conf}
 }
 
-// send sends a request, with a bearer token unless that is empty. The caller closes the
-// body of the response.
+// send sends a request, with a bearer token unless token is empty. The caller closes the body of the
+// response.
 func (c *client) send(ctx context.Context, method, path, token string) *http.Response {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, c.server+path, nil)
@@ -112,7 +112,7 @@ func readChannel(t testing.TB, conn *websocket.Conn, channel byte, want string) 
 		var frame []byte
 		if err := websocket.Message.Receive(conn, &frame); err != nil {
 			if want != "" {
-				t.Fatalf("reading from channel %d: got %q and then %v, want %q", channel, got.String(), err, want)
+				t.Fatalf("reading from channel %d: got %q and then error %v, want %q", channel, got.String(), err, want)
 			}
 			break
 		}
@@ -155,12 +155,12 @@ func TestKubeletAPI(t *testing.T) {
 	status, text := c.request("GET", "/pods", "")
 	var pods v1.PodList
 	if err := json.Unmarshal([]byte(text), &pods); err != nil || status != 200 || len(pods.Items) != 1 || pods.Items[0].Name != d.podName("web") {
-		t.Errorf("GET /pods: got %d %s, want 200 and only the pod web", status, text)
+		t.Errorf("GET /pods: got status %d, body %s; want status 200 and only the pod web", status, text)
 	}
 	pod := "/default/" + d.podName("web")
 	d.eventually("the log of container main contains \"hello\"", func() error {
 		if status, text := c.request("GET", "/containerLogs"+pod+"/main", ""); status != 200 || !strings.Contains(text, "hello\n") {
-			return fmt.Errorf("got %d %s, want 200 and %q in it", status, text, "hello\n")
+			return fmt.Errorf("got status %d, body %s; want status 200 and %q in the body", status, text, "hello\n")
 		}
 		return nil
 	})
@@ -168,15 +168,15 @@ func TestKubeletAPI(t *testing.T) {
 		"tailLines=0": "", "limitBytes=3": "hel", "sinceTime=2999-01-01T00:00:00Z": "", "insecureSkipTLSVerifyBackend=true": "hello\n",
 	} {
 		if status, text := c.request("GET", "/containerLogs"+pod+"/main?"+query, ""); status != 200 || text != want {
-			t.Errorf("GET /containerLogs with %s: got %d %q, want 200 and %q", query, status, text, want)
+			t.Errorf("GET /containerLogs with %s: got status %d, body %q; want status 200, body %q", query, status, text, want)
 		}
 	}
 	if status, text := c.request("POST", "/run"+pod+"/main?cmd=echo+one+two", ""); status != 200 || text != "one two\n" {
-		t.Errorf("POST /run: got %d %q, want 200 and %q", status, text, "one two\n")
+		t.Errorf("POST /run: got status %d, body %q; want status 200, body %q", status, text, "one two\n")
 	}
 	for path, want := range map[string]string{"/healthz": "ok", "/runningpods/": d.podName("web"), "/configz": `"kubeletconfig"`, "/flagz": "hostname-override=" + d.host, "/statusz": "Emulation version: "} {
 		if status, text := c.request("GET", path, ""); status != 200 || !strings.Contains(text, want) {
-			t.Errorf("GET %s: got %d %.200s, want 200 and %q in it", path, status, text, want)
+			t.Errorf("GET %s: got status %d, body %.200s; want status 200 and %q in the body", path, status, text, want)
 		}
 	}
 
@@ -234,8 +234,8 @@ func TestKubeletAPIFollow(t *testing.T) {
 	}
 }
 
-// TestKubeletAPI_Authorization checks that unauthenticated clients are rejected, that others
-// may do what the policy allows, and that the token and policy files are reloaded when they
+// TestKubeletAPI_Authorization checks that unauthenticated clients are rejected, that authenticated
+// clients may do what the policy allows, and that the token and policy files are reloaded when they
 // change.
 func TestKubeletAPI_Authorization(t *testing.T) {
 	t.Parallel()
@@ -268,14 +268,14 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	checkStatus := func(path, token string, want int) {
 		t.Helper()
 		if status, text := c.request("GET", path, token); status != want {
-			t.Errorf("GET %s with token %q: got %d %s, want %d", path, token, status, text, want)
+			t.Errorf("GET %s with token %q: got status %d, body %s; want status %d", path, token, status, text, want)
 		}
 	}
 	checkStatus("/pods", "", 401)
 	checkStatus("/healthz", "", 401)
 	checkStatus("/pods", "abcd", 401)
 	checkStatus("/pods", "abc", 200)
-	checkStatus(exec, "abc", 403) // exec requires the verb create although the method is GET, with which a WebSocket starts
+	checkStatus(exec, "abc", 403) // exec requires the verb create, although a WebSocket starts with the method GET
 	proxy := "/api/v1/nodes/" + d.host + "/proxy"
 	checkStatus(proxy+"/stats/summary", "abc", 200)
 	checkStatus(proxy+exec, "abc", 403)
@@ -297,7 +297,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	}
 	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), "xyz") {
-		t.Errorf("podd's log: got the token xyz or error %v, want no token", err)
+		t.Errorf("podd's log: got the token xyz in it, or a read error (%v); want no token", err)
 	}
 }
 
@@ -325,7 +325,7 @@ func (d *daemon) wantUnauthorized(server string) {
 		for _, path := range []string{"/pods", "/", "/healthz", "/api/v1/pods", "/v1/credential", "/api/v1/nodes/" + d.host + "/proxy/pods"} {
 			for _, token := range []string{"", "abc"} {
 				if status, text := c.request("GET", path, token); status != 401 {
-					d.t.Errorf("GET %s with an invalid credential or none: got %d %s, want 401", path, status, text)
+					d.t.Errorf("GET %s with an invalid credential or none: got status %d, body %s; want status 401", path, status, text)
 				}
 			}
 		}

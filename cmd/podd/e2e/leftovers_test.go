@@ -20,8 +20,8 @@ import (
 	"podd/cmd/podd/e2e/harness"
 )
 
-// leftovers returns a line for each sandbox, container, directory and mount of the daemon's pods,
-// and for their cgroups.
+// leftovers returns a line for each sandbox, container, directory and mount of the daemon's pods, and
+// one line for all cgroups of the pods.
 func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	now, err := d.inventory(ctx)
 	errs := []error{err}
@@ -184,8 +184,8 @@ func (d *daemon) wantNothingLeft() {
 	}
 }
 
-// untilNothing waits until nothing of the daemon's pods is left on the host. If ctx is done
-// before, the error lists the leftovers.
+// untilNothing waits until nothing of the daemon's pods is left on the host. If ctx is done earlier, the
+// error lists the leftovers.
 func (d *daemon) untilNothing(ctx context.Context) error {
 	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()

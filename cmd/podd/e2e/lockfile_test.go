@@ -23,7 +23,7 @@ func TestLockFile(t *testing.T) {
 	d.start()
 	d.eventually("the first podd exits", func() error {
 		if first.running() {
-			return errors.New("it is still running")
+			return errors.New("the first podd is still running")
 		}
 		return nil
 	})
@@ -32,7 +32,7 @@ func TestLockFile(t *testing.T) {
 	}
 	d.untilApplied("web")
 	if !d.proc.running() {
-		t.Fatalf("second podd: got %s, want it to keep running", d.proc.cmd.ProcessState)
+		t.Fatalf("second podd: got process state \"%s\", want a running process", d.proc.cmd.ProcessState)
 	}
 	if now := d.containersOfInstance(d.instanceLabel()); !maps.Equal(now, was) {
 		t.Errorf("after the second podd has started: got running containers %v, want %v", now, was)

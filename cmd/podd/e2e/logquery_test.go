@@ -43,7 +43,7 @@ func TestKubeletAPI_LogQuery(t *testing.T) {
 		"/logs/" + service + "/" + service + ".log": "file line\n",
 	} {
 		if status, text := c.request("GET", query, ""); status != 200 || text != want {
-			t.Errorf("GET %s: got %d %q, want 200 and %q", query, status, text, want)
+			t.Errorf("GET %s: got status %d, body %q; want status 200, body %q", query, status, text, want)
 		}
 	}
 	for query, want := range map[string]int{
@@ -55,10 +55,10 @@ func TestKubeletAPI_LogQuery(t *testing.T) {
 		"/logs/?query=":                          400,
 	} {
 		if status, text := c.request("GET", query, ""); status != want {
-			t.Errorf("GET %s: got %d %q, want %d", query, status, text, want)
+			t.Errorf("GET %s: got status %d, body %q; want status %d", query, status, text, want)
 		}
 	}
 	if status, text := c.request("POST", "/logs/?query=kubelet", ""); status != 405 {
-		t.Errorf("POST /logs/: got %d %q, want 405", status, text)
+		t.Errorf("POST /logs/: got status %d, body %q; want status 405", status, text)
 	}
 }

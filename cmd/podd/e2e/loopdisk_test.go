@@ -143,7 +143,7 @@ func (k *loopDisk) wantFree() {
 		k.d.t.Fatal(err)
 	}
 	if st.Bfree < 1000 || st.Ffree < 100 {
-		k.d.t.Errorf("free space of the disk: got %d blocks and %d inodes, want at least 1000 and 100", st.Bfree, st.Ffree)
+		k.d.t.Errorf("free space of the disk: got %d blocks and %d inodes, want at least 1000 blocks and 100 inodes", st.Bfree, st.Ffree)
 	}
 }
 

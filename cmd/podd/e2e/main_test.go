@@ -76,9 +76,9 @@ func givenOrBuiltPodd(ctx context.Context, dir string) (string, error) {
 	return file, harness.BuildPodd(ctx, file)
 }
 
-// checkNoLeftovers returns an error if anything of a pod is left on the stack. If podd is killed
-// during a call, the runtime may no longer list a pod. After a restart, the runtime removes such
-// pods, or lists them so that they can be removed.
+// checkNoLeftovers returns an error if anything of a pod is left on the stack. If podd is killed during
+// a call, the runtime may no longer list a pod. After a restart of the runtime, it removes such pods, or
+// lists them so that they can be removed.
 func checkNoLeftovers(ctx context.Context, s *stack.Stack) error {
 	left, err := untilNoLeftovers(ctx, s, patience/2)
 	if err != nil || left == (stack.Leftovers{}) {
@@ -92,8 +92,8 @@ func checkNoLeftovers(ctx context.Context, s *stack.Stack) error {
 		return err
 	}
 	left, err = untilNoLeftovers(ctx, s, patience/2)
-	// A shim whose sandbox is in no list is a leak of containerd. It has no processes or other
-	// resources, and nothing identifies the pod.
+	// Shims are ignored: a shim whose sandbox is in no list is a leak of containerd. Such a shim has no
+	// other processes or resources, and nothing identifies its pod.
 	left.Shims = 0
 	if !s.RepeatsNetworkRemoval() {
 		left.Rules, left.Addresses = 0, 0

@@ -18,9 +18,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// pod returns a pod of the given containers. It has a hostPath volume for the trace directory, which the
-// containers that the function shell returns mount at /trace. Its grace period is long enough for slow
-// hosts. A test should set a shorter one for containers that ignore SIGTERM.
+// pod returns a pod of the given containers. The trace directory is a hostPath volume of the pod.
+// Containers that the function shell has returned mount this volume at /trace. The grace period of the
+// pod is long enough for slow hosts. A test should set a shorter one for containers that ignore SIGTERM.
 func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 	p := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -60,12 +60,13 @@ func serve(name string) string {
 	return "trap '" + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
 }
 
-// ignoreTerm returns a script like that of serve, but it does not exit after SIGTERM.
+// ignoreTerm returns a script like that of serve, but this script does not exit after SIGTERM.
 func ignoreTerm(name string) string {
 	return "trap '" + note(name+" TERM") + "' TERM; " + note(name+" runs") + "while :; do sleep 3600 & wait; done"
 }
 
-// notes returns all lines that the pods of the test have appended to the file /trace/notes, in order.
+// notes returns all lines that the pods of the test have appended to the file /trace/notes, oldest
+// first.
 func (d *daemon) notes() []string {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.traceDir(), "notes"))
@@ -75,7 +76,7 @@ func (d *daemon) notes() []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// untilNote waits until one of the notes is line.
+// untilNote waits until one of the notes equals the parameter line.
 func (d *daemon) untilNote(line string) {
 	d.t.Helper()
 	d.eventually("a pod notes "+line, func() error {

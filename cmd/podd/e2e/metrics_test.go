@@ -15,8 +15,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestMetrics checks the metrics on all of podd's endpoints for them. The metrics must have names that
-// promtool accepts, must show that a manifest is invalid, and must not contain removed pods.
+// TestMetrics checks the metrics on all endpoints of podd that serve metrics. The metrics must have
+// names that promtool accepts, must show that a manifest is invalid, and must not contain removed pods.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	cadvisor := freePort(t)
@@ -105,7 +105,7 @@ func (d *daemon) untilMetrics(c *client, path string, want ...string) {
 	d.eventually(path+" has the expected metrics", func() error {
 		status, text := c.request(http.MethodGet, path, "")
 		if status != http.StatusOK {
-			return fmt.Errorf("got %d %s, want 200", status, text)
+			return fmt.Errorf("got status %d, body %s; want status 200", status, text)
 		}
 		for _, w := range want {
 			if !strings.Contains(text, w) {

@@ -73,7 +73,7 @@ func TestMountPropagation(t *testing.T) {
 	}
 	d.readTrace("gave")
 	if text, err := os.ReadFile(filepath.Join(dir, "own", "x")); err != nil || string(text) != "given\n" {
-		t.Errorf("file on a mount of the container, read on the host: got %q, %v, want %q", text, err, "given\n")
+		t.Errorf("file on a mount of the container, read on the host: got %q, error %v; want %q", text, err, "given\n")
 	}
 	if err := os.WriteFile(filepath.Join(d.traceDir(), "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -120,15 +120,15 @@ func TestRecursiveReadOnly(t *testing.T) {
 		want, wrote = v1.RecursiveReadOnlyEnabled, "no"
 	}
 	if got := effective(d.untilApplied("never")); got != v1.RecursiveReadOnlyDisabled || !strings.HasSuffix(d.readTrace("never.wrote"), "yes") {
-		t.Errorf("mode Disabled: got status %s and written to the submount %s; want %s and yes", got, d.readTrace("never.wrote"), v1.RecursiveReadOnlyDisabled)
+		t.Errorf("mode Disabled: got status %s, submount written: %s; want status %s, submount written: yes", got, d.readTrace("never.wrote"), v1.RecursiveReadOnlyDisabled)
 	}
 	if got := effective(d.untilApplied("maybe")); got != want || !strings.HasSuffix(d.readTrace("maybe.wrote"), wrote) {
-		t.Errorf("mode IfPossible: got status %s and written to the submount %s, want %s and %s", got, d.readTrace("maybe.wrote"), want, wrote)
+		t.Errorf("mode IfPossible: got status %s, submount written: %s; want status %s, submount written: %s", got, d.readTrace("maybe.wrote"), want, wrote)
 	}
 	if want == v1.RecursiveReadOnlyEnabled {
 		d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
 		if got := effective(d.untilApplied("must")); got != want || !strings.HasSuffix(d.readTrace("must.wrote"), "no") {
-			t.Errorf("mode Enabled: got status %s and written to the submount %s; want %s and no", got, d.readTrace("must.wrote"), want)
+			t.Errorf("mode Enabled: got status %s, submount written: %s; want status %s, submount written: no", got, d.readTrace("must.wrote"), want)
 		}
 		return
 	}

@@ -19,7 +19,8 @@ func singletonScript(name string) string {
 
 // TestHostnameChanges checks that a change of the hostname does not replace pods until a user accepts
 // the new name with podd accept node-name. Then the pod with the old node name must stop before the pod
-// with the new one starts. A node name that is given by flag must take effect at podd's next start.
+// with the new node name starts. A node name that is given by flag must take effect at podd's next
+// start.
 func TestHostnameChanges(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)

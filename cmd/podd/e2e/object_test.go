@@ -35,8 +35,8 @@ const (
 )
 
 // objectPod returns a pod that uses the ConfigMap conf and the Secret key as files and as environment
-// variables. It writes the variables and the files to the traces NAME.env and NAME.files, and writes the
-// current content of the files to the trace NAME.now continuously.
+// variables. At its start, the pod writes the variables to /trace/NAME.env and the files to
+// /trace/NAME.files. Then it repeatedly writes the current content of the files to /trace/NAME.now.
 func (d *daemon) objectPod(name string) *v1.Pod {
 	c := shell("main", writeTrace(name+".env", `echo "$PORT $C_port $PASS"`)+
 		writeTrace(name+".files", `cat /conf/port /key/sub/pass; stat -L -c %a /key/sub/pass; id -G; grep ' /key ' /proc/mounts; cat /all/labels`)+
@@ -154,10 +154,10 @@ func TestConfigMapsAndSecrets(t *testing.T) {
 	// The test checks the host, because podd shows no pods immediately after its start.
 	d.eventually("the pod directory and its mounts are removed", func() error {
 		if _, err := os.Stat(filepath.Join(d.root(), "pods", string(view.Pod.UID))); !os.IsNotExist(err) {
-			return fmt.Errorf("pod directory: got %v, want that it does not exist", err)
+			return fmt.Errorf("pod directory: got error %v, want an error because the directory does not exist", err)
 		}
 		if left, err := d.mounts(); err != nil || len(left) > 0 {
-			return fmt.Errorf("got mounts %v, %v, want none", left, err)
+			return fmt.Errorf("got mounts %v, error %v; want none", left, err)
 		}
 		return nil
 	})
@@ -187,7 +187,7 @@ func TestRestartOnChange(t *testing.T) {
 	}
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now.Sandbox == was.Sandbox || alive(was.PID) {
-		t.Errorf("after the Secret was changed: got container %+v and old process alive %t, want one in another sandbox than %+v and false", now, alive(was.PID), was)
+		t.Errorf("after the Secret was changed: got container %+v, old process alive: %t; want a container in a sandbox other than that of %+v, old process alive: false", now, alive(was.PID), was)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestPullSecrets(t *testing.T) {
 	d.write("pull", manifestText(d, newSecret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
 	d.untilApplied("web")
 	if log, err := os.ReadFile(d.logFile()); err != nil || strings.Contains(string(log), "hunter2") {
-		t.Errorf("podd's log: got the password or error %v, want no password", err)
+		t.Errorf("podd's log: got the password in it, or a read error (%v); want no password", err)
 	}
 }
 

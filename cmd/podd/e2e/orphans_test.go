@@ -32,7 +32,7 @@ func (d *daemon) createOrphan(uid string) (dir, data string) {
 func (d *daemon) wantFile(path string, wantExists bool) {
 	d.t.Helper()
 	if _, err := os.Lstat(path); wantExists && err != nil || !wantExists && !errors.Is(err, fs.ErrNotExist) {
-		d.t.Errorf("file %s exists: got %t (%v), want %t", path, err == nil, err, wantExists)
+		d.t.Errorf("file %s exists: got %t (error %v), want %t", path, err == nil, err, wantExists)
 	}
 }
 
@@ -41,7 +41,7 @@ func (d *daemon) untilRemoved(path string) {
 	d.t.Helper()
 	d.eventually(path+" is removed", func() error {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return errors.New("it still exists")
+			return errors.New("the file still exists")
 		}
 		return nil
 	})
@@ -74,7 +74,8 @@ func TestOrphanedDirectories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Reading this file fails with EIO, because nothing is mapped at address 0.
+	// Reading this journal must fail with EIO. Therefore /proc/self/mem is mounted on it, in which
+	// nothing is mapped at address 0.
 	at := filepath.Join(unreadableDir, "journal.json")
 	if err := unix.Mount("/proc/self/mem", at, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)

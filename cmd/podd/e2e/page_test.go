@@ -208,6 +208,6 @@ func TestPage_ReadOnlyPort(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusMisdirectedRequest || strings.Contains(string(body), "<html") {
-		t.Errorf("request with the header Host: %s: got %d %q, want %d and no page", r.Host, resp.StatusCode, body, http.StatusMisdirectedRequest)
+		t.Errorf("request with the header Host: %s: got status %d, body %q; want status %d and no page", r.Host, resp.StatusCode, body, http.StatusMisdirectedRequest)
 	}
 }

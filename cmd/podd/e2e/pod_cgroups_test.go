@@ -20,8 +20,9 @@ import (
 // withoutPodCgroups are the flags with which podd creates no cgroups of pods.
 var withoutPodCgroups = []string{"--cgroups-per-qos=false", "--enforce-node-allocatable=none"}
 
-// TestWithoutPodCgroups checks that podd creates no cgroups of pods with these flags. Containers must
-// still have their limits and statistics. podd must reject a pod with pod-level resources.
+// TestWithoutPodCgroups checks that podd creates no cgroups of pods with the flags withoutPodCgroups.
+// Containers must still have their limits and statistics. podd must reject a pod with pod-level
+// resources.
 func TestWithoutPodCgroups(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared, withoutPodCgroups...)
@@ -127,7 +128,7 @@ func findCgroups(at string) []string {
 	return append(v1, v2...)
 }
 
-// cgroupOf returns the path of the memory cgroup of a process or, with cgroup v2, of its cgroup.
+// cgroupOf returns the path of the memory cgroup of a process or, with cgroup v2, of its only cgroup.
 func cgroupOf(t testing.TB, pid int) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))

@@ -83,7 +83,7 @@ func TestPodsAPI(t *testing.T) {
 			continue
 		}
 		if p.UID != web.UID || !isTerminating {
-			t.Errorf("event DELETED: got UID %s, and an earlier event with a terminating pod: %t; want UID %s and true", p.UID, isTerminating, web.UID)
+			t.Errorf("event DELETED: got UID %s, earlier event with a terminating pod: %t; want UID %s, earlier event with a terminating pod: true", p.UID, isTerminating, web.UID)
 		}
 		break
 	}
@@ -97,6 +97,6 @@ func TestPodsAPI(t *testing.T) {
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.untilApplied("web")
 	if _, err := os.Stat(d.podsSocket()); !os.IsNotExist(err) {
-		t.Errorf("without the feature gate: got the socket or error %v, want no socket", err)
+		t.Errorf("finding the socket without the feature gate: got error %v, want an error because the socket does not exist", err)
 	}
 }

@@ -47,7 +47,7 @@ func hasReadiness(ready bool) func(*server.PodView) error {
 		}
 		c := p.Pod.Status.ContainerStatuses[0]
 		if c.State.Running == nil || c.Ready != ready || p.Ready != ready {
-			return fmt.Errorf("got container ready %t and pod ready %t, want a running container and %t for both: state %+v, decisions %+v", c.Ready, p.Ready, ready, c.State, p.Decisions)
+			return fmt.Errorf("got container ready: %t, pod ready: %t; want %t for both and a running container; state %+v, decisions %+v", c.Ready, p.Ready, ready, c.State, p.Decisions)
 		}
 		return nil
 	}
@@ -202,7 +202,7 @@ func TestLivenessRestarts(t *testing.T) {
 	d.touch("ill")
 	d.untilPod("runs again", "web", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got restarts %d, ready %t; want restarts 1, ready true", n, p.Ready)
 		}
 		return nil
 	})
@@ -245,7 +245,7 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	slow := probeEverySecond(execHandler("test -e /trace/up"))
-	slow.PeriodSeconds = 60 // so rarely that podd cannot learn the readiness from a probe after its restart, but must have stored it
+	slow.PeriodSeconds = 60 // so long that no probe runs shortly after the restart, and podd must have stored the readiness
 	ready := withReadiness(shell("main", "touch /trace/up; "+serve("ready")), slow)
 	ready.StartupProbe, ready.LivenessProbe = probeEverySecond(execHandler("test -e /trace/up")), probeEverySecond(execHandler("true"))
 	d.apply(d.pod("ready", ready))
@@ -281,7 +281,8 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 }
 
 // TestExecProbesAreCheap checks that twenty exec probes per second cost podd at most 6 % of a core. Two
-// hundred pods with one probe each cause as many, because the default period is ten seconds.
+// hundred pods with one probe each cause this number of probes, because the default period is ten
+// seconds.
 func TestExecProbesAreCheap(t *testing.T) {
 	d := startDaemon(t)
 	var pods []*v1.Pod

@@ -22,7 +22,7 @@ type process struct {
 	ended chan struct{} // closed after the process has exited
 }
 
-// launch starts cmd and the goroutine that waits for it.
+// launch starts cmd, and a goroutine that waits for the exit of the process.
 func launch(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	if err := child.Start(cmd); err != nil {
@@ -81,8 +81,8 @@ func processorTime(t testing.TB, pid int) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// "pid (name) state …": the name may contain anything. utime and stime are the 12th and 13th
-	// fields after the name, in hundredths of a second.
+	// The format is "pid (name) state …". The name may contain any character, even ")". utime and stime
+	// are the 12th and the 13th fields after the name, in hundredths of a second.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	var ticks int64
 	for _, f := range fields[11:13] {
@@ -101,7 +101,7 @@ func alive(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// "pid (name) state …": the name may contain anything.
+	// The format is "pid (name) state …". The name may contain any character, even ")".
 	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')'):]), " ")
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }

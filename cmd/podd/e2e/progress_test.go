@@ -24,7 +24,7 @@ func TestPullProgress(t *testing.T) {
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.untilPod("has a pull in progress", "web", func(p *server.PodView) error {
 		if len(p.Pulls) != 1 || p.Pulls[0].Image != ref || p.Pulls[0].Container != "main" || p.Pulls[0].Since.IsZero() {
-			return fmt.Errorf("got pulls %+v, want one of %s for main", p.Pulls, ref)
+			return fmt.Errorf("got pulls %+v, want one pull of %s for container main", p.Pulls, ref)
 		}
 		return nil
 	})
@@ -35,7 +35,7 @@ func TestPullProgress(t *testing.T) {
 		t.Errorf("podd why: got\n%s, want %q in it", out, "  pull   "+ref+" for container main since ")
 	}
 	if _, stderr, code := d.outcome(nil, "wait", "--timeout=1500ms", "web"); code != 1 || strings.ContainsAny(stderr, "\r\x1b") {
-		t.Errorf("podd wait without a terminal: got stderr %q and exit code %d, want no control characters and 1", stderr, code)
+		t.Errorf("podd wait without a terminal: got stderr %q and exit code %d, want no control characters and exit code 1", stderr, code)
 	}
 	cmd := d.command("wait", "--timeout=0", "web")
 	s := startOnTerminal(t, cmd, 200, 33)

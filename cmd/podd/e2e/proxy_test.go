@@ -48,7 +48,7 @@ type cancellation struct {
 
 // A call is one CRI request of podd.
 type call struct {
-	Method  string // "RunPodSandbox"
+	Method  string // for example "RunPodSandbox"
 	Nth     int    // position among the recorded calls of the same method, from 1
 	request []byte
 }
@@ -196,7 +196,7 @@ func (p *proxy) isStarting() bool {
 	return p.inFlight["StartContainer"] > 0
 }
 
-// addInFlight changes the number of calls of a method in the runtime.
+// addInFlight adds the parameter by to the number of calls of a method in the runtime.
 func (p *proxy) addInFlight(method string, by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -75,7 +75,7 @@ func TestEdit_MissingImage(t *testing.T) {
 	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
 	d.untilPod("keeps running in its earlier version", "web", func(p *server.PodView) error {
 		if !p.Ready || p.IsCurrent {
-			return fmt.Errorf("got ready %t and current %t, want true and false", p.Ready, p.IsCurrent)
+			return fmt.Errorf("got ready: %t, current version: %t; want ready: true, current version: false", p.Ready, p.IsCurrent)
 		}
 		return nil
 	})
@@ -111,7 +111,7 @@ func TestPullWithCredentials(t *testing.T) {
 	d.untilApplied("web")
 	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), "secret") || strings.Contains(string(log), auth) {
-		t.Errorf("podd's log: got the password or error %v, want no password", err)
+		t.Errorf("podd's log: got the password in it, or a read error (%v); want no password", err)
 	}
 }
 
@@ -152,10 +152,10 @@ providers:
 	requests, err := os.ReadFile(filepath.Join(dir, "requests"))
 	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/team/"+d.node+"/busybox")
 	if err != nil || !strings.HasPrefix(string(requests), want+"\n") {
-		t.Errorf("requests to the credential provider: got %q, %v, want the first line %q", requests, err, want)
+		t.Errorf("requests to the credential provider: got %q, error %v; want the first line %q", requests, err, want)
 	}
 	if log, err := os.ReadFile(d.logFile()); err != nil || strings.Contains(string(log), "hunter2") {
-		t.Errorf("podd's log: got the password or error %v, want no password", err)
+		t.Errorf("podd's log: got the password in it, or a read error (%v); want no password", err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestImageByDigest(t *testing.T) {
 	d.untilApplied("two")
 }
 
-func TestPullOffline_UsePresent(t *testing.T) {
+func TestPullOffline_LocalImage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--pull-offline", "use-present")
 	r, ref := withRegistry(d, registry.Options{})

@@ -40,7 +40,7 @@ func pullRecord(d *daemon) string {
 	d.t.Helper()
 	files, err := filepath.Glob(filepath.Join(d.root(), "image_manager/pulled/sha256-*"))
 	if err != nil || len(files) != 1 {
-		d.t.Fatalf("records of image pulls: got %v, %v, want one", files, err)
+		d.t.Fatalf("records of image pulls: got %v, error %v; want one", files, err)
 	}
 	return files[0]
 }
@@ -80,7 +80,7 @@ func TestPull_VerifyCredentials(t *testing.T) {
 	d.untilPod("waits", "never-b", waitingFor("main", "ErrImageNeverPull"))
 
 	if data, err := os.ReadFile(pullRecord(d)); err != nil || strings.Contains(string(data), "hunter2") || !strings.Contains(string(data), `"name":"key"`) {
-		t.Errorf("record of the image pull: got %s, %v, want the name of the Secret and not its content", data, err)
+		t.Errorf("record of the image pull: got %s, error %v; want the name of the Secret and not its content", data, err)
 	}
 
 	d.kill()
@@ -106,8 +106,8 @@ func TestPull_VerifyCredentials(t *testing.T) {
 }
 
 // TestPull_DamagedRecord damages podd's record of an image pull. podd must then pull the image again
-// before a pod can use it, and must reject pods without credentials. But if the registry is unreachable,
-// podd must start pods with this image.
+// before a pod can use it, and must reject pods without credentials. If the registry is unreachable,
+// podd must start pods with this image without a pull.
 func TestPull_DamagedRecord(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

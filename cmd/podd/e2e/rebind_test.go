@@ -57,7 +57,7 @@ func TestForwardedSocket(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != c.want {
-			t.Errorf("%s %s with the header Host: %s: got %s %v, want %d", c.method, c.path, c.host, resp.Status, err, c.want)
+			t.Errorf("%s %s with the header Host: %s: got status %s, error %v; want status %d", c.method, c.path, c.host, resp.Status, err, c.want)
 		}
 		if c.want != 200 && strings.Contains(string(body), "KEY") {
 			t.Errorf("%s %s with the header Host: %s: got a response with a key, want none", c.method, c.path, c.host)
@@ -115,7 +115,7 @@ func TestForwardedSocket_Rebinding(t *testing.T) {
 		b.until("the page has received a response to "+c.request, fmt.Sprintf("window.got%d !== undefined", n))
 		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf("window.got%d", n)))
 		if err != nil || !strings.HasPrefix(got, "421 ") {
-			t.Errorf("GET %s with the headers %s after rebinding: got %.200s %v, want 421", c.request, c.headers, got, err)
+			t.Errorf("GET %s with the headers %s after rebinding: got response %.200s, error %v; want status 421", c.request, c.headers, got, err)
 		}
 	}
 }

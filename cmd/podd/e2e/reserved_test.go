@@ -27,8 +27,8 @@ func makeCgroup(t testing.TB, name string) string {
 	return at
 }
 
-// hostCgroupFile returns the content of a file in a cgroup of the host: v1File of the controller or,
-// with cgroup v2, v2File.
+// hostCgroupFile returns the content of a file in a cgroup of the host: v1File in the controller's
+// hierarchy with cgroup v1, and v2File with cgroup v2.
 func hostCgroupFile(t testing.TB, at, controller, v1File, v2File string) string {
 	t.Helper()
 	file := filepath.Join("/sys/fs/cgroup", controller, at, v1File)

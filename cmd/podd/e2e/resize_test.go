@@ -15,9 +15,9 @@ import (
 	"podd/server"
 )
 
-// wantLimits checks that the kernel's limits of container a are milli and mebi, and that those of its pod
-// are higher by 100m and 16Mi, which are the limits of the pod's other container. The container must
-// still be was.
+// wantLimits checks the kernel's limits after a resize. Those of container a must be milli of CPU and
+// mebi of memory. Those of the pod must be higher by 100m and 16Mi, the limits of the other container.
+// The parameter was describes container a before the resize, which must still be running.
 func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi int) {
 	d.t.Helper()
 	now := d.container("web", "a")
@@ -99,7 +99,7 @@ func TestResize(t *testing.T) {
 		}
 		d.untilEvent("web", 1, "ResizeInfeasible", "of memory; the node has")
 		if out, stderr := d.verb("why", "web"); !strings.Contains(out+stderr, "the node has") {
-			t.Errorf("podd why: got %q and %q, want %q in them", out, stderr, "the node has")
+			t.Errorf("podd why: got stdout %q, stderr %q; want %q in one of them", out, stderr, "the node has")
 		}
 		d.crash()
 	}
@@ -110,12 +110,12 @@ func TestResize(t *testing.T) {
 	delete(p.Spec.Containers[1].Resources.Limits, v1.ResourceCPU)
 	d.apply(p)
 	if now := d.untilApplied("web"); now.Pod.UID == first.Pod.UID || d.container("web", "a").ID == was.ID {
-		t.Errorf("after an edit that removes a limit: got pod %s with container %s, want another pod than %s and another container", now.Pod.UID, d.container("web", "a").ID, first.Pod.UID)
+		t.Errorf("after an edit that removes a limit: got pod UID %s, container ID %s; want a pod UID other than %s and a new container", now.Pod.UID, d.container("web", "a").ID, first.Pod.UID)
 	}
 }
 
-// resizePendingReason returns the reason of the condition PodResizePending, or "" if it is not
-// true.
+// resizePendingReason returns the reason of the condition PodResizePending, or "" unless the condition
+// is true.
 func resizePendingReason(p *server.PodView) string {
 	for _, c := range p.Pod.Status.Conditions {
 		if c.Type == v1.PodResizePending && c.Status == v1.ConditionTrue {

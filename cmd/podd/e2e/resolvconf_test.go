@@ -93,7 +93,7 @@ func TestResolvConfChanges(t *testing.T) {
 	d.untilProblem("late", conf)
 	d.untilProblem(conf, "no pod starts until the file can be read")
 	if _, err := os.Stat(filepath.Join(d.traceDir(), "late-1")); err == nil {
-		t.Error("pod late while the resolver configuration cannot be read: got its trace, want that it has not started")
+		t.Error("pod late while the resolver configuration cannot be read: got its file in /trace, want none, because the pod must not start")
 	}
 	if err := os.Remove(conf); err != nil {
 		t.Fatal(err)

@@ -27,8 +27,8 @@ func withResources(c v1.Container, cpuRequest, cpuLimit, memory string) v1.Conta
 	return c
 }
 
-// cgroupFile returns the content of a file in a cgroup below the daemon's cgroup: v1File of the
-// controller or, with cgroup v2, v2File.
+// cgroupFile returns the content of a file in a cgroup below the daemon's cgroup: v1File in the
+// controller's hierarchy with cgroup v1, and v2File with cgroup v2.
 func (d *daemon) cgroupFile(at, controller, v1File, v2File string) string {
 	d.t.Helper()
 	file := filepath.Join("/sys/fs/cgroup", controller, d.parentCgroup(), at, v1File)
@@ -42,8 +42,8 @@ func (d *daemon) cgroupFile(at, controller, v1File, v2File string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// checkCgroupValue returns an error unless got is the expected value: v1 with cgroup v1, and v2
-// with cgroup v2.
+// checkCgroupValue returns an error unless got equals the parameter v1 on a host with cgroup v1, or the
+// parameter v2 on a host with cgroup v2.
 func checkCgroupValue(got, v1, v2 string) error {
 	want := v1
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -90,14 +90,14 @@ func TestCgroups(t *testing.T) {
 		{"kubepods/besteffort", "cpu", "cpu.shares", "cpu.weight", "2", "1"},
 	} {
 		if err := checkCgroupValue(d.cgroupFile(tt.at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
-			t.Errorf("cgroup %s: %s, or %s with cgroup v2: %v", tt.at, tt.v1File, tt.v2File, err)
+			t.Errorf("cgroup %s: value of %s (cgroup v1) or %s (cgroup v2): %v", tt.at, tt.v1File, tt.v2File, err)
 		}
 	}
 	weight := func() string { return d.cgroupFile("kubepods/burstable", "cpu", "cpu.shares", "cpu.weight") }
 	d.eventually("the cgroup of Burstable pods has the CPU weight of pod web", func() error { return checkCgroupValue(weight(), "153", "6") })
 	whole, err := strconv.ParseInt(d.cgroupFile("kubepods", "memory", "memory.limit_in_bytes", "memory.max"), 10, 64)
 	if memory := hostMemory(t); err != nil || whole >= memory || whole < memory-2<<30 {
-		t.Errorf("memory limit of all pods: got %d bytes, %v, want less than the %d bytes of the host, by at most 2 GiB", whole, err, memory)
+		t.Errorf("memory limit of all pods: got %d bytes, error %v; want less than the host's memory of %d bytes, but at most 2 GiB less", whole, err, memory)
 	}
 	d.remove("web")
 	d.untilGone("web")
@@ -156,14 +156,14 @@ func TestCPUQuota(t *testing.T) {
 	}
 }
 
-// TestOOMScoreAdj checks that podd sets its own oom_score_adj. The test raises the value, because a
-// host may not allow podd to lower it: that needs the capability CAP_SYS_RESOURCE.
+// TestOOMScoreAdj checks that podd sets its own oom_score_adj. The test raises the value, because podd
+// may lack the capability CAP_SYS_RESOURCE, without which it cannot lower the value.
 func TestOOMScoreAdj(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--oom-score-adj=500")
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", d.proc.pid()))
 	if got := strings.TrimSpace(string(text)); err != nil || got != "500" {
-		t.Errorf("oom_score_adj of podd: got %q, %v, want 500", got, err)
+		t.Errorf("oom_score_adj of podd: got %q, error %v; want 500", got, err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestOverhead(t *testing.T) {
 		{"memory", "memory.limit_in_bytes", "memory.max", strconv.Itoa(48 << 20), strconv.Itoa(48 << 20)},
 	} {
 		if err := checkCgroupValue(d.cgroupFile(at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
-			t.Errorf("cgroup of the pod: %s, or %s with cgroup v2: %v", tt.v1File, tt.v2File, err)
+			t.Errorf("cgroup of the pod: value of %s (cgroup v1) or %s (cgroup v2): %v", tt.v1File, tt.v2File, err)
 		}
 	}
 }
@@ -251,6 +251,6 @@ func TestEphemeralStorage(t *testing.T) {
 		return checkCgroupValue(p.Pod.Status.Reason, "OutOfephemeral-storage", "OutOfephemeral-storage")
 	})
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
-		t.Errorf("pod small, which is within its limit: got phase %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
+		t.Errorf("pod small, which is within its limit: got phase %s (message %q), want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
 	}
 }

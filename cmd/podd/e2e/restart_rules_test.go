@@ -38,7 +38,7 @@ func TestContainerRestartRules(t *testing.T) {
 	d.untilPod("runs its main container for the second time", "job", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if end := c.LastTerminationState.Terminated; c.Name == "main" && (c.State.Running == nil || end == nil || end.ExitCode != 42) {
-				return fmt.Errorf("container main: got the state %+v and the last state %+v, want running and exit code 42", c.State, c.LastTerminationState)
+				return fmt.Errorf("container main: got state %+v, last state %+v; want a running container whose last exit code is 42", c.State, c.LastTerminationState)
 			}
 		}
 		if n := restarts(p, "main"); n != 1 {
@@ -84,7 +84,7 @@ func TestRestartAllContainers(t *testing.T) {
 		return func(p *server.PodView) error {
 			text, err := os.ReadFile(filepath.Join(d.traceDir(), "runs"))
 			if got := strings.Fields(string(text)); err != nil || len(got) != 3*times || got[3*times-3] != "init" {
-				return fmt.Errorf("got the runs %q, %v, want init, once and peer, %d times each", got, err, times)
+				return fmt.Errorf("got runs %q, error %v; want init, once and peer, each %d times", got, err, times)
 			}
 			for _, name := range []string{"init", "worker", "once", "peer"} {
 				if got := restarts(p, name); got != times-1 {

@@ -29,7 +29,7 @@ func boundedLogs(t *testing.T) *daemon {
 func (d *daemon) checkLogLimits(name string) error {
 	files, err := filepath.Glob(filepath.Join(d.logDir(), "default_"+d.podName(name)+"_*", "main", "*"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("log files: got %q, %v, want at least one", files, err)
+		return fmt.Errorf("log files: got %q, error %v; want at least one", files, err)
 	}
 	total := int64(0)
 	for _, file := range files {

@@ -62,8 +62,8 @@ func TestRunOnce_QueueHostPort(t *testing.T) {
 }
 
 // TestRunOnce_QueueAllocatable checks that a pod waits until other pods of the run have released enough
-// of the node's allocatable CPU. It must be able to wait for longer than 30 seconds. After this time podd
-// gives up a pod that waits because of a problem of the node.
+// of the node's allocatable CPU. The pod must be able to wait for longer than 30 seconds. Only a pod
+// that waits because of a problem of the node is given up after this time.
 func TestRunOnce_QueueAllocatable(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -78,7 +78,7 @@ func TestRunOnce_QueueAllocatable(t *testing.T) {
 		t.Errorf("duration of the run: got %s, want at least 33s, because pods a and b run one after the other", took)
 	}
 	if got := d.notes(); len(got) != 3 || got[2] != "b" {
-		t.Errorf("started pods: got %q, want three, of which b is the last", got)
+		t.Errorf("started pods: got %q, want three pods, with pod b as the last", got)
 	}
 }
 

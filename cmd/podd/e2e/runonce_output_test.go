@@ -34,9 +34,10 @@ func (r *repeated) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// bigScript returns a script that writes 20 MB of lines to stdout and, at the same time, 20 MB to stderr.
-// Before the script exits, it waits 10 seconds, because containerd's shim discards output that is not in
-// the log 10 seconds after the exit. Other tests can delay the writes to the log for so long.
+// bigScript returns a script that writes 20 MB of lines to stdout and, at the same time, 20 MB to
+// stderr. Before the script exits, it waits 10 seconds, because containerd's shim discards output that
+// it has not written to the log 10 seconds after the exit. On a busy host it can take that long to write
+// the output.
 func bigScript() string {
 	many := func(prefix string) string {
 		return "yes " + prefix + strings.Repeat("x", 60) + " | head -c 20000000"
@@ -54,7 +55,8 @@ func TestRunOnce_Output(t *testing.T) {
 	if sha256.Sum256(r.out.Bytes()) != bigChecksum("O") {
 		t.Errorf("stdout of the run: got %d bytes with another checksum, want the 20,000,000 bytes that the container wrote", r.out.Len())
 	}
-	// The container has not ended its last line. Therefore podd begins a new line for its own output.
+	// The last line of the container has no line break. Therefore podd begins a new line for its own
+	// output.
 	text, _, _ := strings.Cut(r.err.String(), "\npodd: ")
 	if sha256.Sum256([]byte(text)) != bigChecksum("E") {
 		t.Errorf("stderr of the run: got %d bytes with another checksum, want the 20,000,000 bytes that the container wrote", len(text))

@@ -56,8 +56,8 @@ func TestRunOnce_RotatesLogs(t *testing.T) {
 	}
 }
 
-// TestRunOnce_RotatesLogs_SlowReader checks a run whose stdout is read slowly. Therefore podd copies the
-// log to stdout late, and must not remove a rotated log file before it has copied it.
+// TestRunOnce_RotatesLogs_SlowReader reads the stdout of a run slowly, so that podd also copies the log
+// to stdout slowly. podd must not remove a rotated log file before it has copied the file.
 func TestRunOnce_RotatesLogs_SlowReader(t *testing.T) {
 	t.Parallel()
 	const lines = 30000

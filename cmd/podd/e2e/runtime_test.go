@@ -62,7 +62,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	d.untilApplied("late")
 	d.untilPod("runs again", "dies", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got restarts %d, ready %t; want restarts 1, ready true", n, p.Ready)
 		}
 		return nil
 	})

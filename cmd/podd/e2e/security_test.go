@@ -22,7 +22,8 @@ import (
 	"podd/server"
 )
 
-// pushAs pushes busybox with user as the user in its config, and returns the reference.
+// pushAs pushes busybox with the given user in the image's config, and returns the reference of the
+// image.
 func (h testRegistry) pushAs(d *daemon, user, name string) string {
 	d.t.Helper()
 	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
@@ -64,8 +65,8 @@ func processStatus(t testing.TB, pid int, key string) string {
 	return ""
 }
 
-// TestRunAsNonRoot checks that podd does not start a container with runAsNonRoot if the user of its image
-// is root or has no number. A restarted container must have the same user.
+// TestRunAsNonRoot checks that podd does not start a container with runAsNonRoot if the user of its
+// image is root or is not numeric. A restarted container must have the same user.
 func TestRunAsNonRoot(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -99,7 +100,7 @@ func TestRunAsNonRoot(t *testing.T) {
 	}
 	d.untilPod("is restarted", "web", func(*server.PodView) error {
 		if all := d.containers("web", "number"); len(all) != 1 || all[0].ID == was.ID {
-			return fmt.Errorf("got the running containers %+v, want another one than %s", all, was.ID)
+			return fmt.Errorf("got the running containers %+v, want one other than %s", all, was.ID)
 		}
 		return nil
 	})
@@ -290,7 +291,7 @@ func TestUserNamespace(t *testing.T) {
 	view := d.untilApplied("web")
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.container("web", "main").PID))
 	if got := strings.Fields(string(text)); err != nil || len(got) != 3 || got[0] != "0" || got[1] == "0" || got[2] != "65536" {
-		t.Errorf("user mapping of the container: got %q, %v, want 65536 host IDs that do not begin at 0", text, err)
+		t.Errorf("user mapping of the container: got %q, error %v; want 65536 host IDs that do not begin at 0", text, err)
 	}
 	file := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk/x")
 	d.eventually("the pod has written the value of its sysctl to its volume", func() error {
@@ -387,7 +388,7 @@ func TestUserNamespace_ForeignIDs(t *testing.T) {
 	}
 }
 
-// userMap returns the user IDs of the host that the first container of a pod maps.
+// userMap returns the range of host user IDs to which the first container of a pod is mapped.
 func (d *daemon) userMap(pod string) (ids runtime.IDRange) {
 	d.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.container(pod, "main").PID))
@@ -396,7 +397,7 @@ func (d *daemon) userMap(pod string) (ids runtime.IDRange) {
 		_, err = fmt.Sscan(string(text), &inside, &ids.First, &ids.Length)
 	}
 	if err != nil || inside != 0 {
-		d.t.Fatalf("pod %s: got the user mapping %q, %v, want one from ID 0", pod, text, err)
+		d.t.Fatalf("pod %s: got the user mapping %q, error %v; want one from ID 0", pod, text, err)
 	}
 	return ids
 }

@@ -35,7 +35,7 @@ func TestSettings_OwnProcess(t *testing.T) {
 	status, text := d.admin().request("GET", "/stats/summary", "")
 	var summary stats.Summary
 	if err := json.Unmarshal([]byte(text), &summary); err != nil || status != 200 {
-		t.Fatalf("/stats/summary: got %d and error %v, want 200 and JSON", status, err)
+		t.Fatalf("/stats/summary: got status %d, error %v; want status 200 and JSON", status, err)
 	}
 	for _, want := range []string{stats.SystemContainerKubelet, stats.SystemContainerRuntime} {
 		i := slices.IndexFunc(summary.Node.SystemContainers, func(c stats.ContainerStats) bool { return c.Name == want })
@@ -68,7 +68,7 @@ func TestSettings_Configz(t *testing.T) {
 		Config kubelet.KubeletConfiguration `json:"kubeletconfig"`
 	}
 	if unknown, err := kjson.UnmarshalStrict([]byte(text), &response); err != nil || len(unknown) > 0 || status != 200 {
-		t.Fatalf("/configz: got %d, error %v and unknown fields %v, want 200 and none: %s", status, err, unknown, text)
+		t.Fatalf("/configz: got status %d, error %v, unknown fields %v; want status 200, no error, no unknown fields: %s", status, err, unknown, text)
 	}
 	if k := response.Config; k.Kind != "KubeletConfiguration" || k.APIVersion != "kubelet.config.k8s.io/v1beta1" || k.MaxPods != 7 || k.MaxOpenFiles != 1000000 {
 		t.Errorf("/configz: got %s, want the kind KubeletConfiguration, maxPods 7 of the flag, and maxOpenFiles 1000000 by default", text)

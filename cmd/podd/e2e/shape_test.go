@@ -13,9 +13,9 @@ import (
 	"podd/cmd/podd/e2e/shape"
 )
 
-// TestEndpoints_SameFieldsAsKubelet checks that podd's responses have the same fields, metrics and labels
-// as those of a kubelet with the same pods. The program cmd/podd/e2e/measure has recorded those of the
-// kubelet in testdata/kubelet/stats.txt.
+// TestEndpoints_SameFieldsAsKubelet checks that podd's responses have the same fields, metrics and
+// labels as those of a kubelet with the same pods. The program cmd/podd/e2e/measure has recorded the
+// fields, metrics and labels of the kubelet's responses in testdata/kubelet/stats.txt.
 func TestEndpoints_SameFieldsAsKubelet(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../testdata/kubelet/stats.txt")
@@ -33,7 +33,7 @@ func TestEndpoints_SameFieldsAsKubelet(t *testing.T) {
 	get := func(path string) ([]byte, error) {
 		status, text := c.request(http.MethodGet, path, "")
 		if status != http.StatusOK {
-			return nil, fmt.Errorf("%s: got %d %.200s, want 200", path, status, text)
+			return nil, fmt.Errorf("%s: got status %d, body %.200s; want status 200", path, status, text)
 		}
 		return []byte(text), nil
 	}

@@ -95,7 +95,7 @@ func TestShutdown(t *testing.T) {
 	d := startForShutdown(t)
 	_, stderr := d.verb("shutdown")
 	if !strings.Contains(stderr, "\npodd: 3 pods stopped in ") || !strings.Contains(stderr, "; no pod starts before the next boot") {
-		t.Errorf("podd shutdown: got %q; want stderr with %q and with %q", stderr, "\npodd: 3 pods stopped in ", "; no pod starts before the next boot")
+		t.Errorf("podd shutdown: got stderr %q, want %q and %q in it", stderr, "\npodd: 3 pods stopped in ", "; no pod starts before the next boot")
 	}
 	want := []string{"low TERM", "mid TERM", "system TERM"}
 	ends := slices.DeleteFunc(d.notes(), func(l string) bool { return strings.HasSuffix(l, " runs") })

@@ -30,11 +30,11 @@ const (
 	// roundsPerCount is the number of rounds between two counts of the resources of podd and
 	// its pods. All pods are removed before a count.
 	roundsPerCount = 10
-	// maxGrowth is how much more memory, in KiB, podd may use than at the beginning, regardless of the
-	// length of the test.
+	// maxGrowth is the maximum growth of podd's memory since the beginning of the test, in KiB. It does
+	// not depend on the length of the test.
 	maxGrowth = 16 << 10
-	// maxTrend is how much more memory, in KiB, podd may use in the last quarter of the rounds than in
-	// the second quarter.
+	// maxTrend is the maximum growth of podd's memory from the second quarter of the rounds to the last
+	// quarter, in KiB.
 	maxTrend = 4 << 10
 )
 
@@ -54,8 +54,9 @@ type soak struct {
 }
 
 // holdings are the resources that podd uses and that its pods have left on the host, counted while there
-// is no pod. Memory is in KiB. Mounts is the number of mounts below podd's root directory. Runtime does
-// not include these, because the root directory is not below the directory of the stack.
+// is no pod. Memory is in KiB. Mounts is the number of mounts below podd's root directory. The field
+// Runtime does not include these mounts, because the root directory is not below the directory of the
+// stack.
 type holdings struct {
 	Goroutines, Files, Memory, Mounts int
 	Runtime                           stack.Leftovers
@@ -244,8 +245,9 @@ func (s *soak) fillDisk() {
 }
 
 // repairManifests replaces every invalid manifest with a valid one. It must be called after the disk was
-// full, because the desired version of a pod with an invalid manifest is then unknown to the test. podd
-// may have applied content that it could not store. After a restart podd uses the last stored content.
+// full. podd may then have applied content that it could not store, and after a restart it uses the last
+// stored content. Therefore the test cannot know which version of a pod with an invalid manifest must
+// run.
 func (s *soak) repairManifests() {
 	for _, file := range slices.Sorted(maps.Keys(s.broken)) {
 		if s.broken[file] {
@@ -312,8 +314,8 @@ func (s *soak) compareHoldings() {
 	s.last, s.lost = now.Runtime, 0
 }
 
-// isExplained reports whether there are at most the leftovers of the last count and those of the pods that
-// the runtime has lost since then.
+// isExplained reports whether now exceeds the leftovers of the last count by no more than the leftovers
+// of the pods that the runtime has lost since then.
 func (s *soak) isExplained(now stack.Leftovers) bool {
 	was, pod := s.last, s.perPod
 	return now.Sandboxes == 0 && now.Containers == 0 && now.Mounts <= s.first.Runtime.Mounts && now.Cgroups <= s.first.Runtime.Cgroups &&

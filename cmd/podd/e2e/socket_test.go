@@ -33,7 +33,7 @@ func TestRunDirIsRecreated(t *testing.T) {
 	}
 	for path, want := range map[string]os.FileMode{d.runDir(): 0o700 | os.ModeDir, d.runDir() + "/podd.sock": 0o600 | os.ModeSocket} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
-			t.Errorf("%s: got %v, %v, want mode %v", path, info, err, want)
+			t.Errorf("%s: got %v, error %v; want mode %v", path, info, err, want)
 		}
 	}
 	if now := d.container("web", "main"); now != was {
@@ -42,8 +42,8 @@ func TestRunDirIsRecreated(t *testing.T) {
 }
 
 // TestFaultSocketsAreRemoved removes the sockets of podd and of the runtime, as if /run were emptied.
-// podd must create its socket again and keep its connection to the runtime. If podd is restarted then, it
-// must wait until the runtime has a socket again, and must find its running pods.
+// podd must create its socket again and keep its connection to the runtime. If podd is restarted while
+// the runtime has no socket, podd must wait for the socket, and must find its running pods.
 func TestFaultSocketsAreRemoved(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))

@@ -20,8 +20,8 @@ import (
 // isNear reports whether got differs from want by at most 5 percent.
 func isNear(got, want float64) bool { return math.Abs(got-want) <= want/20 }
 
-// metricValue returns the value of the metric with this name and all of the labels, which are
-// written as in the text format.
+// metricValue returns the value of the metric with this name and all of the labels. A label is written
+// as in the Prometheus text format: name="value".
 func metricValue(text, name string, labels ...string) (float64, error) {
 	var found []float64
 	for line := range strings.Lines(text) {
@@ -54,7 +54,7 @@ func (d *daemon) summary(c *client, query, pod string) (*api.Summary, *api.PodSt
 	status, text := c.request("GET", "/stats/summary"+query, "")
 	var s api.Summary
 	if err := json.Unmarshal([]byte(text), &s); err != nil || status != 200 {
-		d.t.Fatalf("/stats/summary: got %d %.200s, %v, want 200 and JSON", status, text, err)
+		d.t.Fatalf("/stats/summary: got status %d, body %.200s, error %v; want status 200 and JSON", status, text, err)
 	}
 	for i := range s.Pods {
 		if s.Pods[i].PodRef.Name == d.podName(pod) {
@@ -118,7 +118,7 @@ func TestStats(t *testing.T) {
 	if n := float64(*s.CPU.UsageCoreNanoSeconds); n < before || n > counter() {
 		t.Errorf("processor time of the container: got %v ns, want %v to %v", n, before, counter())
 	}
-	d.eventually("the CPU usage is about the increase of the processor time between two summaries", func() error {
+	d.eventually("the CPU usage is near the increase of the processor time per second between two summaries", func() error {
 		_, second := d.summary(c, "?only_cpu_and_memory=true", "busy")
 		last, now := s, containerStats(second, "main")
 		passed := now.CPU.Time.Sub(last.CPU.Time.Time).Seconds()
@@ -128,7 +128,7 @@ func TestStats(t *testing.T) {
 		s = now
 		want := float64(*now.CPU.UsageCoreNanoSeconds-*last.CPU.UsageCoreNanoSeconds) / passed
 		if got := float64(*now.CPU.UsageNanoCores); got > 0.25e9 || got < want/2 {
-			return fmt.Errorf("CPU usage: got %v ns per second, want at most 0.25e9 and at least half of %v", got, want)
+			return fmt.Errorf("CPU usage: got %v ns per second, want at least half of %v (the increase of the processor time) and at most 0.25e9", got, want)
 		}
 		return nil
 	})
@@ -150,7 +150,7 @@ func TestStats(t *testing.T) {
 		t.Errorf("working set of the pod: got %v, want %v", got, workingSet(d, at))
 	}
 	if got := float64(*s.Memory.AvailableBytes + *s.Memory.WorkingSetBytes); got != 128<<20 {
-		t.Errorf("available memory and working set of the container: got a sum of %v bytes, want the limit of 128 MiB", got)
+		t.Errorf("sum of available memory and working set of the container: got %v bytes, want 128 MiB (the memory limit)", got)
 	}
 	if got := float64(*s.Rootfs.UsedBytes); !isNear(got, written) {
 		t.Errorf("writable layer: got %v bytes, want about 8 MiB", got)
@@ -186,11 +186,11 @@ func TestStats(t *testing.T) {
 	} {
 		cpu, err := metricValue(text, "container_cpu_usage_seconds_total", main0...)
 		if err != nil || cpu*1e9 < before || cpu*1e9 > counter() {
-			t.Errorf("metrics of endpoint %s: got processor time %v s, %v, want the usage of the cgroup, %v to %v ns", name, cpu, err, before, counter())
+			t.Errorf("metrics of endpoint %s: got processor time %v s, error %v; want the usage of the cgroup (%v to %v ns)", name, cpu, err, before, counter())
 		}
 		memory, err := metricValue(text, "container_memory_working_set_bytes", main0...)
 		if err != nil || !isNear(memory, workingSet(d, cgroup)) {
-			t.Errorf("metrics of endpoint %s: got working set %v bytes, %v, want about %v", name, memory, err, workingSet(d, cgroup))
+			t.Errorf("metrics of endpoint %s: got working set %v bytes, error %v; want about %v", name, memory, err, workingSet(d, cgroup))
 		}
 		if name == "cadvisor" {
 			metrics = text
@@ -217,7 +217,7 @@ func TestStats(t *testing.T) {
 		_, p := d.summary(c, "", "busy")
 		text := getPage(t, c, "/metrics/cadvisor") + getPage(t, c, "/metrics/resource")
 		if containerStats(p, "main") == nil || containerStats(p, "short") != nil || strings.Contains(text, `container="short"`) {
-			return fmt.Errorf("got %d containers in the summary, and container short in the metrics: %t; want only main, and false", len(p.Containers), strings.Contains(text, `container="short"`))
+			return fmt.Errorf("got %d containers in the summary, container short in the metrics: %t; want 1 container (main), container short in the metrics: false", len(p.Containers), strings.Contains(text, `container="short"`))
 		}
 		return nil
 	})
@@ -227,7 +227,7 @@ func getPage(t testing.TB, c *client, path string) string {
 	t.Helper()
 	status, text := c.request(http.MethodGet, path, "")
 	if status != 200 {
-		t.Errorf("GET %s: got %d %.200s, want 200", path, status, text)
+		t.Errorf("GET %s: got status %d, body %.200s; want status 200", path, status, text)
 	}
 	return text
 }

@@ -28,7 +28,7 @@ func TestGracePeriodExceeded(t *testing.T) {
 	d.remove("web", "none")
 	d.untilGone("web", "none")
 	if alive(web.PID) || alive(none.PID) {
-		t.Errorf("processes after their grace periods: got alive %t and %t, want false for both", alive(web.PID), alive(none.PID))
+		t.Errorf("processes after their grace periods: got alive: web %t, none %t; want alive: web false, none false", alive(web.PID), alive(none.PID))
 	}
 	// A container without a grace period gets no SIGTERM, because podd makes the runtime kill it at once. But
 	// some runtimes send SIGTERM nevertheless.
@@ -110,7 +110,7 @@ func TestReplacement_SameName(t *testing.T) {
 	d.untilNoted(append(want, "one TERM", "one ends", "one runs")...)
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now.PID == was.PID || alive(was.PID) {
-		t.Errorf("after the same manifest was written again: got container %+v and old process alive %t, want another container than %+v and false", now, alive(was.PID), was)
+		t.Errorf("after the same manifest was written again: got container %+v, old process alive: %t; want a container other than %+v, old process alive: false", now, alive(was.PID), was)
 	}
 }
 

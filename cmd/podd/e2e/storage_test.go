@@ -65,8 +65,8 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 		withStorageLimit(shell("main", grow+"/dev/termination-log; "+serve("one")), "4Mi"),
 		withStorageLimit(shell("other", serve("other")), "1Gi"))
 	hosts := d.pod("hosts", withStorageLimit(shell("main", grow+"/etc/hosts; "+serve("hosts")), "4Mi"))
-	// In this pod, the restart of container other rewrites the hosts file while container main, which then
-	// writes to it, has it mounted.
+	// In this pod, a restart of container other rewrites the hosts file, which container main has
+	// mounted. After that, container main writes to the file.
 	rewritten := d.pod("rewritten",
 		withStorageLimit(shell("main", "echo '# edited' >>/etc/hosts; touch /trace/edited; until [ -e /trace/restarted ]; do sleep 0.1; done; "+
 			grow+"/etc/hosts; "+serve("rewritten")), "4Mi"),
@@ -83,7 +83,7 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 		d.eventually("the files of pod "+name+" are truncated", func() error { return checkDiskUsage(filepath.Join(d.root(), "pods", string(uid)), 1<<20) })
 	}
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
-		t.Errorf("pod small, which is within its limit: got phase %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
+		t.Errorf("pod small, which is within its limit: got phase %s (message %q), want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
 	}
 }
 

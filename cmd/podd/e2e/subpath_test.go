@@ -68,7 +68,7 @@ func TestSubPaths(t *testing.T) {
 	d.untilGone("web")
 	d.wantNothingLeft()
 	if left, err := os.ReadDir(host); err != nil || len(left) != 2 {
-		t.Errorf("directory of the hostPath volume after the pod was removed: got %v, %v, want its two entries", left, err)
+		t.Errorf("directory of the hostPath volume after the pod was removed: got %v, error %v; want its two entries", left, err)
 	}
 }
 

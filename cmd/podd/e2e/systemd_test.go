@@ -37,7 +37,7 @@ func wantMessages(t *testing.T, conn *net.UnixConn, lines ...string) {
 	for len(lines) > 0 {
 		n, err := conn.Read(message)
 		if err != nil {
-			t.Fatalf("reading notifications: got %v, want the line %q", err, lines[0])
+			t.Fatalf("reading notifications: got error %v, want the line %q", err, lines[0])
 		}
 		for line := range strings.Lines(string(message[:n])) {
 			if len(lines) > 0 && strings.TrimSpace(line) == lines[0] {

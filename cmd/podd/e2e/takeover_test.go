@@ -65,7 +65,8 @@ func (d *daemon) podNotes(name string) []string {
 	return slices.DeleteFunc(d.notes(), func(l string) bool { return !strings.HasPrefix(l, name+" ") })
 }
 
-// untilPodNotes waits until each of these pods has noted exactly these lines, after its name.
+// untilPodNotes waits until the notes of each named pod are exactly those in the parameter notes, each
+// after the name of the pod.
 func (d *daemon) untilPodNotes(names []string, notes ...string) {
 	d.t.Helper()
 	d.within(3*patience, "each pod has noted "+strings.Join(notes, ", "), func() error {
@@ -82,11 +83,11 @@ func (d *daemon) untilPodNotes(names []string, notes ...string) {
 	})
 }
 
-// TestTakeover runs a kubelet and podd alternately, with the same manifests and runtime. podd --adopt must
-// replace the pods of the kubelet. The kubelet must keep the pods with which podd has replaced its own,
-// and so must podd after that. Before the kubelet can run a pod that podd has created first, podd down
-// must remove the pod. Each pod must be replaced at most once per change, with its grace period, and must
-// never run twice at the same time. podd must not change pods without a manifest.
+// TestTakeover runs a kubelet and podd alternately, with the same manifests and runtime. podd --adopt
+// must replace the pods of the kubelet. The kubelet must keep these new pods, and when podd runs again,
+// podd must keep them too. A pod from a manifest that podd has run first must be removed with podd down
+// before the kubelet can run it. Each pod must be replaced at most once per change, with its grace
+// period, and must never run twice at the same time. podd must not change pods without a manifest.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	plane, err := tools.EnsureControlPlane(t.Context(), slog.Default())

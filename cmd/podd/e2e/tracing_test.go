@@ -37,7 +37,7 @@ func TestTracing(t *testing.T) {
 	const secret = "hunter2-9e5d"
 	broken := shell("broken", "echo never")
 	broken.Env = []v1.EnvVar{{Name: "PASSWORD", Value: secret}}
-	broken.Command = []string{"$(PASSWORD)"} // then the error of the runtime contains the value
+	broken.Command = []string{"$(PASSWORD)"} // so that the error of the runtime contains the value
 	p := d.pod("web", shell("main", serve("main")), broken)
 	d.apply(p)
 	d.eventually("the collector has the spans of the start of the pod", func() error {

@@ -37,7 +37,7 @@ func newSite(d *daemon) *site {
 func (s *site) serve(h http.HandlerFunc) { s.handler.Store(&h) }
 
 // contentHandler returns a handler that serves text with the ETag tag, or the status 304 if the client
-// already has this ETag. The handler counts its other responses in not304.
+// already has this ETag. The handler counts its responses with text in not304.
 func contentHandler(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", tag)
@@ -142,7 +142,7 @@ func TestURL(t *testing.T) {
 	s.serve(contentHandler(manifestText(d, podList()), `"3"`, &sent))
 	d.untilGone("web")
 	if out, stderr := d.verb("ps"); strings.Contains(out+stderr, "hidden") {
-		t.Errorf("podd ps: got %q and %q, want no query of the URL in them", out, stderr)
+		t.Errorf("podd ps: got stdout %q, stderr %q; want no query of the URL in either", out, stderr)
 	}
 	d.wantNothingLeft()
 }

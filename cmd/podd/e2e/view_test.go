@@ -32,8 +32,8 @@ func (d *daemon) find(v *server.View, name string) *server.PodView {
 // appended.
 func (d *daemon) podName(name string) string { return name + "-" + d.host }
 
-// untilPod waits until check returns nil for the pod, and returns the pod. In the failure message, what
-// follows the name of the pod and describes the condition.
+// untilPod waits until check returns nil for the pod, and returns the pod. The parameter what describes
+// the condition; the failure message contains it after the name of the pod.
 func (d *daemon) untilPod(what, name string, check func(*server.PodView) error) *server.PodView {
 	d.t.Helper()
 	v := d.until(name+" "+what, func(v *server.View) error {
@@ -81,7 +81,7 @@ func (d *daemon) untilStored(name string) {
 				return nil
 			}
 		}
-		return errors.Join(err, fmt.Errorf("got stored contents %q, want %s in one of them", indexes, digest))
+		return errors.Join(err, fmt.Errorf("got indexes of the stored content %q, want the digest %s in one of them", indexes, digest))
 	})
 }
 

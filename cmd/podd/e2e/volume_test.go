@@ -60,7 +60,7 @@ func TestEphemeralVolume(t *testing.T) {
 	d.untilGone("web")
 	d.wantNothingLeft()
 	if left, err := pathsIn(filepath.Join(d.root(), "claims")); err != nil || len(left) > 0 {
-		t.Errorf("directories of claims after the pod was removed: got %v, %v, want none", left, err)
+		t.Errorf("directories of claims after the pod was removed: got %v, error %v; want none", left, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestHostPathVolume(t *testing.T) {
 	d.untilGone("web")
 	d.wantNothingLeft()
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
-		t.Errorf("file of the pod in the host path: got %q, %v, want %q", text, err, "web\n")
+		t.Errorf("file of the pod in the host path: got %q, error %v; want %q", text, err, "web\n")
 	}
 }
 

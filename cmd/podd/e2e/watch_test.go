@@ -62,7 +62,7 @@ func (d *daemon) until(what string, check func(*server.View) error) *server.View
 	return d.untilWithin(patience, what, check)
 }
 
-// untilWithin is like until, with another limit than patience.
+// untilWithin is like until, but waits at most for limit instead of patience.
 func (d *daemon) untilWithin(limit time.Duration, what string, check func(*server.View) error) *server.View {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), limit)

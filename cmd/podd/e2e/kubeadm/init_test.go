@@ -37,7 +37,7 @@ failCgroupV1: false
 // ignoredChecks are the preflight checks that fail without systemd or on a small host.
 const ignoredChecks = "--ignore-preflight-errors=NumCPU,Mem,SystemVerification"
 
-// TestInit sets up a control plane with podd as the agent and, to compare, one with a kubelet.
+// TestInit sets up one control plane with podd as the agent and one with a kubelet, to compare them.
 func TestInit(t *testing.T) {
 	for _, name := range []string{"podd", "kubelet"} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +155,8 @@ func (c *client) node(name string) (*v1.Node, error) {
 	return n, c.get("/api/v1/nodes/"+name, n)
 }
 
-// untilReady waits until a node is Ready, and returns it. The test fails if exited returns an
-// error before.
+// untilReady waits until a node is Ready, and returns it. The test fails if exited returns an error
+// before that.
 func (c *client) untilReady(t *testing.T, name string, exited func() error) (n *v1.Node) {
 	t.Helper()
 	eventually(t, name+" is Ready", func() (err error) {

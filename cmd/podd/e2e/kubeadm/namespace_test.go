@@ -63,7 +63,7 @@ func setUpNamespaces(node, dir string) error {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
 	for _, covered := range []string{"/etc", "/usr", "/var"} {
-		if node == second { // the second node was started in a copy of the first node's namespace, with its overlays
+		if node == second { // the second node starts with a copy of the first node's mounts, including the overlays
 			if err := unix.Unmount(covered, unix.MNT_DETACH); err != nil {
 				return fmt.Errorf("unmounting the overlay of %s: %w", covered, err)
 			}
@@ -83,7 +83,8 @@ func setUpNamespaces(node, dir string) error {
 	return errors.Join(os.WriteFile("/etc/hosts", []byte(hosts), 0o644), ip("link", "set", "lo", "up"))
 }
 
-// overlay mounts an overlay on the directory lower. Changes are written below the directory to.
+// overlay mounts an overlay on the directory lower. Changes are written below the directory that the
+// parameter to names.
 func overlay(lower, to string) error {
 	upper, work := filepath.Join(to, "upper"), filepath.Join(to, "work")
 	if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {

@@ -39,7 +39,7 @@ var placeholders = []string{
 	"docker.io/nfvpe/sriov-device-plugin:v3.1",
 }
 
-// The images whose only program of their own is suite.DevicePlugin or the command perl.
+// These images each have one program of their own: suite.DevicePlugin or the command perl.
 const (
 	devicePluginImage = "registry.k8s.io/e2e-test-images/sample-device-plugin:1.8.0"
 	perlImage         = "registry.k8s.io/e2e-test-images/perl:5.26"
@@ -52,7 +52,7 @@ const volumeImage = "registry.k8s.io/e2e-test-images/kitten:1.8"
 var volumeFiles = map[string]string{"data.json": `{"image": "kitten.jpg"}`, "etc/os-release": `NAME="Alpine Linux"`}
 
 // placeholderDigest is an image that the suite also pulls, by its digest. No other image has this
-// digest. Therefore a registry cannot serve a placeholder.
+// digest. Therefore a registry cannot serve a placeholder for it.
 const placeholderDigest = "registry.k8s.io/e2e-test-images/busybox@sha256:a9155b13325b2abef48e71de77bb8ac015412a566829f621d06bfae5c699b1b9"
 
 // addPlaceholderDigest gives the name placeholderDigest to an image of the runtime, and pins the
@@ -149,9 +149,9 @@ func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, e
 	return files, err
 }
 
-// complete adds files to an image, and a label that is different in each image. Without the label,
-// two tags of one program would be the same image, and its name in the status of a container could
-// be either.
+// complete adds files to an image, and a label that is different in each image. Without the label, two
+// images with the same program would have the same ID, and the status of a container could contain
+// either name.
 func complete(image v1.Image, name string, added map[string][]byte) (v1.Image, error) {
 	var files bytes.Buffer
 	w := tar.NewWriter(&files)

@@ -43,8 +43,8 @@ func runOnPrivateHost() (exitCode int, err error) {
 	return privatehost.Run(prepare)
 }
 
-// prepare builds all programs, because the private host has no access to a network. It writes
-// podd, as kubelet, nmeter, perl and the programs of package systemd to the directory bin below dir.
+// prepare builds all programs, because the private host has no access to a network. It writes podd (with
+// the name kubelet), nmeter, perl and the programs of package systemd to the directory bin below dir.
 func prepare(ctx context.Context, dir string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if _, err := tools.Ensure(ctx, tools.Options{Log: log}); err != nil {

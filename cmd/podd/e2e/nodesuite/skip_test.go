@@ -72,7 +72,7 @@ func TestParseSkips_Flag(t *testing.T) {
 	for flags, want := range map[string]string{"": "(A)|(B)", "--a": "(B)", "--b": "(A)|(B)"} {
 		skips, err := parseSkips(text, strings.Fields(flags))
 		if got := expression(skips); err != nil || got != want {
-			t.Errorf("with the flags %q: got %q, %v, want %q", flags, got, err, want)
+			t.Errorf("with the flags %q: got %q, error %v; want %q", flags, got, err, want)
 		}
 	}
 }

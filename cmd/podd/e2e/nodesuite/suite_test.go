@@ -25,8 +25,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// baseConfig is the configuration of the kubelet, which the suite completes: the suite's own default
-// and, at the end, settings that a test host may need.
+// baseConfig is the configuration of the kubelet: the suite's own default and, at the end, settings that
+// a test host may need. The suite completes this configuration.
 //
 //go:embed base.yaml
 var baseConfig []byte
@@ -75,7 +75,8 @@ func TestNodeSuite(t *testing.T) {
 	if err := errors.Join(runtime.MirrorRegistries(images.Host(), privateRegistry), pushImages(images, suite), addPlaceholderDigest(t.Context(), runtime)); err != nil {
 		t.Fatal(err)
 	}
-	// The specs of RuntimeClasses search the handler in this file, which the runtime does not read.
+	// The specs of RuntimeClasses search this file for the handler, although the runtime does not read
+	// the file.
 	const usualConfig = "/etc/containerd/config.toml"
 	if err := errors.Join(os.MkdirAll(filepath.Dir(usualConfig), 0o755), os.WriteFile(usualConfig, []byte(config), 0o644)); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func enterCgroups() (leave func() error, err error) {
 func copyCpuset(parent, child string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, name))
-		if errors.Is(err, fs.ErrNotExist) { // another controller, or version 2
+		if errors.Is(err, fs.ErrNotExist) { // another controller, or cgroup v2
 			continue
 		}
 		if err == nil {
@@ -104,7 +104,7 @@ func currentCgroups(mounts []*mountinfo.Info) ([]string, error) {
 }
 
 // isHierarchy reports whether a mount shows the hierarchy with the given controllers, which are
-// separated by commas. The hierarchy of version 2 has none.
+// separated by commas. For the hierarchy of cgroup v2, controllers is empty.
 func isHierarchy(m *mountinfo.Info, controllers string) bool {
 	if controllers == "" {
 		return m.FSType == "cgroup2"
@@ -136,7 +136,7 @@ func leaveRootCgroup() error {
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, unix.EBUSY) || time.Since(startTime) > busyTimeout { // busy until the caller of Run has moved back
+		if !errors.Is(err, unix.EBUSY) || time.Since(startTime) > busyTimeout { // busy until the process that called Run has moved back
 			return fmt.Errorf("enabling cgroup controllers: %w", err)
 		}
 	}

@@ -91,9 +91,9 @@ func acquireLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// start starts init in new namespaces. The current cgroups of this process become the roots of the
-// cgroup namespace. Therefore this process moves to the new cgroups, and moves back after the
-// start.
+// start starts init in new namespaces. The cgroups in which this process is at the start become the
+// roots of the cgroup namespace. Therefore this process moves to the new cgroups before the start, and
+// moves back after it.
 func start(ctx context.Context, dir string) (*exec.Cmd, error) {
 	leave, err := enterCgroups()
 	if err != nil {

@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 	for _, dir := range []string{"/run", "/var/lib/kubelet", "/var/log/pods", "/tmp"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) > 0 {
-			t.Errorf("directory %s on the private host: got %v, %v, want no files", dir, entries, err)
+			t.Errorf("directory %s on the private host: got %v, error %v; want no files", dir, entries, err)
 		}
 	}
 	tmp, err := os.Stat("/tmp")
@@ -61,7 +61,7 @@ func TestCgroups(t *testing.T) {
 	}
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil || len(mounts) == 0 {
-		t.Fatalf("cgroup mounts: got %v, %v, want at least one", mounts, err)
+		t.Fatalf("cgroup mounts: got %v, error %v; want at least one", mounts, err)
 	}
 	for _, m := range mounts {
 		if m.Root != "/" {
