@@ -107,6 +107,6 @@ func (d *daemon) wantCadvisorAPI(c *client, pod, container string, began time.Ti
 func (d *daemon) getJSON(c *client, path string, v any) {
 	d.t.Helper()
 	if err := json.Unmarshal([]byte(getPage(d.t, c, path)), v); err != nil {
-		d.t.Errorf("%s: %v", path, err)
+		d.t.Errorf("decoding the response of GET %s: %v", path, err)
 	}
 }

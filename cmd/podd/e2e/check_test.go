@@ -70,7 +70,7 @@ func TestCheck_Runtime(t *testing.T) {
 	}
 	d.eventually("podd check reports that the pod network is not ready", func() error {
 		if r := result(t, d.checkOnce(), "pod network"); r.Outcome != check.Failed {
-			return fmt.Errorf("got %+v, want the outcome failed", r)
+			return fmt.Errorf("got result %+v, want the outcome failed", r)
 		}
 		return nil
 	})

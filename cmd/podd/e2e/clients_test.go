@@ -125,7 +125,7 @@ func (c *client) getAs(token, path string, header http.Header) (contentType, bod
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, text)
+		err = fmt.Errorf("got status %s, want 200: %s", resp.Status, text)
 	}
 	return resp.Header.Get("Content-Type"), string(text), err
 }
@@ -134,7 +134,7 @@ func (c *client) getAs(token, path string, header http.Header) (contentType, bod
 func bodyContains(want string) func(string, string) error {
 	return func(_, body string) error {
 		if !strings.Contains(body, want) {
-			return fmt.Errorf("got\n%s\nwant %q in it", body, want)
+			return fmt.Errorf("got body\n%s\nwant %q in it", body, want)
 		}
 		return nil
 	}

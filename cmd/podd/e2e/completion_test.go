@@ -26,7 +26,7 @@ func TestCompletion(t *testing.T) {
 		// Completion prints nothing if podd does not respond in time.
 		d.eventually("podd "+line+" is completed", func() error {
 			if got, err := d.completions(line); err != nil || got != want {
-				return fmt.Errorf("got %q, want %q; %w", got, want, err)
+				return fmt.Errorf("got completions %q, want %q; error %w", got, want, err)
 			}
 			return nil
 		})

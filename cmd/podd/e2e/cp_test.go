@@ -127,7 +127,7 @@ func TestPortForward(t *testing.T) {
 		}
 		defer reply.Body.Close()
 		if text, err := io.ReadAll(reply.Body); string(text) != "hello from "+d.podName("web")+"\n" {
-			return fmt.Errorf("got %q, error %v; want %q", text, err, "hello from "+d.podName("web")+"\n")
+			return fmt.Errorf("got response %q, error %v; want %q", text, err, "hello from "+d.podName("web")+"\n")
 		}
 		return nil
 	}

@@ -137,7 +137,7 @@ func (d *daemon) sandboxPID(id string) int {
 	}
 	pid := d.pidOfStatus(reply.GetInfo())
 	if pid <= 0 { // kill(2) with such an ID would signal a process group
-		d.t.Fatalf("sandbox %s has no process", id)
+		d.t.Fatalf("sandbox %s: got no process, want one", id)
 	}
 	return pid
 }

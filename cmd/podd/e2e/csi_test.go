@@ -53,7 +53,7 @@ func (d *daemon) untilCSICalls(driver *csidriver.Driver, want ...string) {
 	d.eventually(fmt.Sprintf("the driver has executed %v", want), func() error {
 		got, err := driver.Changes()
 		if err != nil || !slices.Equal(got, want) {
-			return fmt.Errorf("got %v, error %v; want %v", got, err, want)
+			return fmt.Errorf("calls of the driver: got %v, error %v; want %v", got, err, want)
 		}
 		return nil
 	})

@@ -54,7 +54,7 @@ func (d *daemon) restartTo(pod string, count int) {
 		d.verb("restart", pod)
 		d.untilPod("has restarted", pod, func(p *server.PodView) error {
 			if got := restarts(p, "main"); got != n+1 || !p.Pod.Status.ContainerStatuses[0].Ready {
-				return fmt.Errorf("got %d restarts and status %+v, want %d restarts", got, p.Pod.Status.ContainerStatuses[0], n+1)
+				return fmt.Errorf("got %d restarts (status %+v), want %d restarts", got, p.Pod.Status.ContainerStatuses[0], n+1)
 			}
 			return nil
 		})

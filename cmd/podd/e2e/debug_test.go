@@ -30,7 +30,7 @@ func TestDebug(t *testing.T) {
 	}
 	d.eventually("the log of container looker is \"green\"", func() error {
 		if out, _, _ := d.outcome(nil, "logs", "web", "-c", "looker"); out != "green\n" {
-			return fmt.Errorf("got %q, want %q", out, "green\n")
+			return fmt.Errorf("got log %q, want %q", out, "green\n")
 		}
 		return nil
 	})

@@ -30,7 +30,7 @@ func (d *daemon) events(pod string) []v1.Event {
 	out, _ := d.verb(words...)
 	var list v1.EventList
 	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		d.t.Fatalf("%v: %s", err, out)
+		d.t.Fatalf("decoding the output of podd events: %v: %s", err, out)
 	}
 	return list.Items
 }
@@ -232,7 +232,7 @@ func TestEvents_Watch(t *testing.T) {
 		for _, want := range []string{"LAST SEEN", "already present on machine", "Created container: main", "Started container main", "Stopping container main"} {
 			_, after, found := strings.Cut(rest, want)
 			if !found {
-				return fmt.Errorf("got\n%s\nwant %q in it", rest, want)
+				return fmt.Errorf("got output\n%s\nwant %q in it", rest, want)
 			}
 			rest = after
 		}

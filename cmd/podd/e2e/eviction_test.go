@@ -58,7 +58,7 @@ func TestEviction_Disk(t *testing.T) {
 			for name, id := range before {
 				d.untilPod("still runs in the same container", name, func(p *server.PodView) error {
 					if got := p.Pod.Status.ContainerStatuses[0]; got.ContainerID != id || got.State.Running == nil {
-						return fmt.Errorf("got container status %+v, want %s running", got, id)
+						return fmt.Errorf("got container status %+v, want container %s running", got, id)
 					}
 					return nil
 				})
@@ -152,7 +152,7 @@ func TestEviction_Memory(t *testing.T) {
 	d.apply(append(small, hog)...)
 	p := d.untilPod("is evicted", "hog", evictedFor("The node was low on resource: memory. Threshold quantity: 64Mi, available: "))
 	if p.EvictionSignal != "allocatableMemory.available" || !strings.Contains(p.Pod.Status.Message, "Container main was using ") {
-		t.Errorf("got signal %s, message %q; want allocatableMemory.available and the usage of the container", p.EvictionSignal, p.Pod.Status.Message)
+		t.Errorf("got signal %s, message %q; want signal allocatableMemory.available and a message with the usage of the container", p.EvictionSignal, p.Pod.Status.Message)
 	}
 	for name, id := range before {
 		if got := d.untilApplied(name).Pod.Status.ContainerStatuses[0]; got.ContainerID != id || got.RestartCount > 0 {

@@ -142,7 +142,7 @@ func measureCost(t *testing.T, n int) (c cost) {
 	d.within(10*patience, "all containers run", func() error {
 		<-time.After(time.Second)
 		if have := len(runtime.Containers()); have < n {
-			return fmt.Errorf("got %d containers, want %d", have, n)
+			return fmt.Errorf("got %d running containers, want %d", have, n)
 		}
 		return nil
 	})

@@ -61,7 +61,7 @@ func (d *daemon) untilJournaled(p *server.PodView, reason string) {
 			err = json.Unmarshal(text, &j)
 		}
 		if err == nil && (j.Finished == nil || j.Finished.Reason != reason) {
-			err = fmt.Errorf("got %+v, want the reason %q", j.Finished, reason)
+			err = fmt.Errorf("recorded end of the pod: got %+v, want the reason %q", j.Finished, reason)
 		}
 		return err
 	})

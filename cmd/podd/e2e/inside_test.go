@@ -399,7 +399,7 @@ func TestHostPorts(t *testing.T) {
 	d.write("b", manifestText(d, d.pod("c", web(one))))
 	d.until("pod b is removed and pod c is ready", func(v *server.View) error {
 		if p := d.find(v, "c"); p == nil || !p.Ready || d.find(v, "b") != nil {
-			return fmt.Errorf("got pods b %+v and c %+v, want only c, ready", d.find(v, "b"), p)
+			return fmt.Errorf("got pod b %+v, pod c %+v; want no pod b and pod c ready", d.find(v, "b"), p)
 		}
 		return nil
 	})

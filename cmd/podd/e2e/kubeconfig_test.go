@@ -82,7 +82,7 @@ func TestKubeconfigFile(t *testing.T) {
 		cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
 		cmd.Stdout, cmd.Stderr = file, &stderr
 		if err := errors.Join(file.Chmod(mode), cmd.Run(), file.Close()); err != nil {
-			t.Fatalf("%v: %s", err, &stderr)
+			t.Fatalf("podd kubeconfig with stdout in a file: %v: %s", err, &stderr)
 		}
 		if got := stderr.String(); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("podd kubeconfig with stdout in a file of mode %04o: got stderr %q, want %q", mode, got, want)

@@ -120,7 +120,7 @@ func (d *daemon) untilPrinted(l *lines, want string) {
 	d.t.Helper()
 	d.eventually(l.name+" prints "+want, func() error {
 		if got := l.String(); !strings.Contains(got, want) {
-			return fmt.Errorf("got %q, want %q in it", got, want)
+			return fmt.Errorf("got output %q, want %q in it", got, want)
 		}
 		return nil
 	})
@@ -183,7 +183,7 @@ func TestKubectlReads(t *testing.T) {
 		// The node lists its largest images. Some of these images belong to other tests.
 		for _, want := range []string{"MemoryPressure DiskPressure PIDPressure Ready ", `["`} {
 			if err != nil || !strings.Contains(out, want) {
-				return fmt.Errorf("got %q, error %v; want %q in it", out, err, want)
+				return fmt.Errorf("got output %q, error %v; want %q in it", out, err, want)
 			}
 		}
 		return nil
@@ -295,7 +295,7 @@ func (k *kubectl) checkForward(pod string) {
 	for range 2 { // each request is a separate stream
 		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/index.html", port))
 		if err != nil {
-			k.d.t.Fatalf("%v; %s", err, output)
+			k.d.t.Fatalf("request through kubectl port-forward: %v; output of kubectl: %s", err, output)
 		}
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()

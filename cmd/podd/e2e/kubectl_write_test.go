@@ -145,7 +145,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	d.until("pod web runs image "+another, func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "web"})
 		if p == nil || !p.Ready || !p.IsCurrent || restarts(p, "main") != 1 || p.Pod.Spec.Containers[0].Image != another {
-			return fmt.Errorf("got %+v, want a ready pod with 1 restart of container main", p)
+			return fmt.Errorf("got pod %+v, want a ready pod with 1 restart of container main", p)
 		}
 		return nil
 	})
@@ -286,7 +286,7 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	d.until("pod hard is being deleted with a grace period of 3600 s", func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "hard"})
 		if p == nil || p.Pod.DeletionTimestamp == nil || p.Pod.DeletionGracePeriodSeconds == nil || *p.Pod.DeletionGracePeriodSeconds != 3600 {
-			return fmt.Errorf("got %+v, want a pod with a deletion timestamp and a grace period of 3600 s", p)
+			return fmt.Errorf("got pod %+v, want one with a deletion timestamp and a grace period of 3600 s", p)
 		}
 		return nil
 	})

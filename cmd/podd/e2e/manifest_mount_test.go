@@ -18,7 +18,7 @@ func (d *daemon) untilReadAgain() {
 	d.until("podd reports no problem with reading the manifests", func(v *server.View) error {
 		for _, p := range problems(v) {
 			if strings.Contains(p, "reading manifests") {
-				return fmt.Errorf("%s", p)
+				return fmt.Errorf("got problem %q, want none about reading manifests", p)
 			}
 		}
 		return nil

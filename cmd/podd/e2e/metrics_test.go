@@ -94,7 +94,7 @@ func lint(t *testing.T, text string) {
 	}
 	for _, p := range problems {
 		if !slices.Contains(unusual, p.Metric) {
-			t.Errorf("%s: %s", p.Metric, p.Text)
+			t.Errorf("problem of metric %s: got %q, want none", p.Metric, p.Text)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (d *daemon) untilMetrics(c *client, path string, want ...string) {
 		}
 		for _, w := range want {
 			if !strings.Contains(text, w) {
-				return fmt.Errorf("got\n%s\nwant %s in it", text, w)
+				return fmt.Errorf("got metrics\n%s\nwant %s in them", text, w)
 			}
 		}
 		return nil

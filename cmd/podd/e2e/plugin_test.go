@@ -139,7 +139,7 @@ func (d *daemon) untilDeviceHealth(name string, health v1.ResourceHealthStatus) 
 	want := []v1.ResourceStatus{{Name: fancy, Resources: []v1.ResourceHealth{{ResourceID: "one", Health: health}}}}
 	d.untilPod("shows a device that is "+string(health), name, func(p *server.PodView) error {
 		if got := p.Pod.Status.ContainerStatuses[0].AllocatedResourcesStatus; !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("got %+v, want %+v", got, want)
+			return fmt.Errorf("got device health %+v, want %+v", got, want)
 		}
 		return nil
 	})

@@ -54,7 +54,7 @@ func TestWithoutPodCgroups(t *testing.T) {
 		_, s := d.summary(c, "", "web")
 		a, b := containerStats(s, "a"), containerStats(s, "b")
 		if a == nil || b == nil || s.Memory == nil || s.CPU == nil {
-			return fmt.Errorf("got %+v, want the CPU and memory of the pod and its containers", s)
+			return fmt.Errorf("got statistics %+v, want the CPU and memory of the pod and its containers", s)
 		}
 		if sum := *a.Memory.WorkingSetBytes + *b.Memory.WorkingSetBytes; *s.Memory.WorkingSetBytes != sum || *a.Memory.WorkingSetBytes < 8<<20 {
 			return fmt.Errorf("working set: got %d bytes for the pod, and %d and %d for its containers; want the sum for the pod, and 8 MiB or more for the first container", *s.Memory.WorkingSetBytes, *a.Memory.WorkingSetBytes, *b.Memory.WorkingSetBytes)
@@ -115,7 +115,7 @@ func TestWithoutPodCgroups_Restart(t *testing.T) {
 	d.untilGone("web")
 	d.eventually("the cgroup of the removed pod is removed", func() error {
 		if found := findCgroups(at); len(found) > 0 {
-			return fmt.Errorf("got %v, want none", found)
+			return fmt.Errorf("got cgroups %v, want none", found)
 		}
 		return nil
 	})

@@ -105,7 +105,7 @@ func firstLine(t *testing.T, c *client, path string) string {
 	defer resp.Body.Close()
 	line, err := bufio.NewReader(resp.Body).ReadString('\n')
 	if err != nil {
-		t.Fatalf("%s: %v", path, err)
+		t.Fatalf("reading the first line of GET %s: %v", path, err)
 	}
 	return line
 }

@@ -42,7 +42,7 @@ func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi
 		{"the pod's quota", d.cgroupFile(pod, "cpu", "cpu.cfs_quota_us", "cpu.max"), quota(milli + 100), quota(milli+100) + " 100000"},
 	} {
 		if err := checkCgroupValue(tt.got, tt.want1, tt.want2); err != nil {
-			d.t.Errorf("%s with %dm and %dMi: %v", tt.what, milli, mebi, err)
+			d.t.Errorf("%s after a resize to %dm and %dMi: %v", tt.what, milli, mebi, err)
 		}
 	}
 }

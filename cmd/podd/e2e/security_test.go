@@ -83,7 +83,7 @@ func TestRunAsNonRoot(t *testing.T) {
 	d.untilProblem("web", "named: CreateContainerConfigError", `non-numeric user ("nobody")`)
 	d.untilPod("runs its other containers", "web", func(*server.PodView) error {
 		if len(d.containers("web", "")) != 2 {
-			return fmt.Errorf("got the running containers %+v, want number and set", d.containers("web", ""))
+			return fmt.Errorf("got running containers %+v, want the containers number and set", d.containers("web", ""))
 		}
 		return nil
 	})

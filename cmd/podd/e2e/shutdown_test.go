@@ -58,7 +58,7 @@ func startForShutdown(t *testing.T) *daemon {
 	d.untilNotedUnordered("low runs", "mid runs", "system runs")
 	d.until("the job is in podd's phase \"rest\"", func(v *server.View) error {
 		if p := v.Pod(server.Key{Namespace: "default", Name: "job-" + d.host}); p == nil || p.Phase != "rest" {
-			return fmt.Errorf("got %+v, want a pod in the phase \"rest\"", p)
+			return fmt.Errorf("got pod %+v, want one in the phase \"rest\"", p)
 		}
 		return nil
 	})

@@ -305,7 +305,7 @@ func (s *soak) compareHoldings() {
 	s.d.eventually("podd and its pods use no more resources than at the first count", func() error {
 		now = s.currentHoldings()
 		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || now.Mounts > s.first.Mounts || !s.isExplained(now.Runtime) {
-			return fmt.Errorf("got %+v, want at most the values of the first count, %+v, and the tolerances; the runtime has lost %d pods since the last count, %+v", now, s.first, s.lost, s.last)
+			return fmt.Errorf("got holdings %+v, want at most those of the first count (%+v) plus the tolerances; the runtime has lost %d pods since the last count; leftovers at the last count: %+v", now, s.first, s.lost, s.last)
 		}
 		return nil
 	})

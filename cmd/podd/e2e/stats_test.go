@@ -138,7 +138,7 @@ func TestStats(t *testing.T) {
 		node, whole = d.summary(c, "", "busy")
 		s := containerStats(whole, "main")
 		if s == nil || s.Rootfs == nil || s.Rootfs.UsedBytes == nil || *s.Rootfs.UsedBytes < written {
-			return fmt.Errorf("got %+v, want a writable layer of at least %d bytes", s, written)
+			return fmt.Errorf("got statistics %+v, want a writable layer of at least %d bytes", s, written)
 		}
 		return nil
 	})

@@ -95,7 +95,7 @@ func (d *daemon) untilApplied(name string) *server.PodView {
 			return err
 		}
 		if p := d.find(v, name); p == nil || !p.Ready || !p.IsCurrent {
-			return fmt.Errorf("got %+v, want the pod ready in its current version", p)
+			return fmt.Errorf("got pod %+v, want it ready in its current version", p)
 		}
 		return nil
 	})

@@ -39,7 +39,7 @@ func (d *daemon) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	if reply.StatusCode != http.StatusOK {
 		reply.Body.Close()
-		return nil, fmt.Errorf("GET %s: %s", path, reply.Status)
+		return nil, fmt.Errorf("GET %s: got status %s, want 200", path, reply.Status)
 	}
 	return reply.Body, nil
 }

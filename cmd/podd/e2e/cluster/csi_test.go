@@ -60,7 +60,7 @@ func untilDone(t *testing.T, d *csidriver.Driver, want ...string) {
 	eventually(t, fmt.Sprintf("the driver has executed %v", want), func() error {
 		got, err := d.Changes()
 		if err != nil || !slices.Equal(got, want) {
-			return fmt.Errorf("got %v, error %v; want %v", got, err, want)
+			return fmt.Errorf("calls of the driver: got %v, error %v; want %v", got, err, want)
 		}
 		return nil
 	})
@@ -76,7 +76,7 @@ func (a *agent) untilCSINode(want ...storage.CSINodeDriver) {
 		}
 		if !equality.Semantic.DeepEqual(n.Spec.Drivers, want) {
 			got, _ := json.Marshal(n.Spec.Drivers)
-			return fmt.Errorf("got %s, want %+v", got, want)
+			return fmt.Errorf("drivers in the CSINode: got %s, want %+v", got, want)
 		}
 		return nil
 	})
@@ -87,7 +87,7 @@ func (a *agent) untilWhy(pod, text string) {
 	a.t.Helper()
 	a.eventually(fmt.Sprintf("podd why %s prints %q", pod, text), func() error {
 		if out, err := a.verb("why", pod); !strings.Contains(out, text) {
-			return fmt.Errorf("got %s, error %v; want %q in it", out, err, text)
+			return fmt.Errorf("got output %s, error %v; want %q in it", out, err, text)
 		}
 		return nil
 	})
@@ -99,7 +99,7 @@ func (a *agent) untilInUse(want ...v1.UniqueVolumeName) {
 	a.eventually(fmt.Sprintf("the volumes in use are %v", want), func() error {
 		n, err := plane.node(a.node)
 		if err != nil || !slices.Equal(n.Status.VolumesInUse, want) {
-			return fmt.Errorf("got %v, error %v; want %v", n.Status.VolumesInUse, err, want)
+			return fmt.Errorf("volumes in use: got %v, error %v; want %v", n.Status.VolumesInUse, err, want)
 		}
 		return nil
 	})
@@ -219,7 +219,7 @@ func TestCSI(t *testing.T) {
 		if !slices.ContainsFunc(c.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {
 			return c.Type == v1.PersistentVolumeClaimNodeResizeError && strings.Contains(c.Message, "not now")
 		}) {
-			return fmt.Errorf("got %+v, error %v; want a condition with the error of the driver", c.Status, err)
+			return fmt.Errorf("got claim status %+v, error %v; want a condition with the error of the driver", c.Status, err)
 		}
 		return nil
 	})
@@ -234,7 +234,7 @@ func TestCSI(t *testing.T) {
 		c := &v1.PersistentVolumeClaim{}
 		err := plane.do(http.MethodGet, inDefault+"persistentvolumeclaims/"+name, nil, c)
 		if q := c.Status.Capacity[v1.ResourceStorage]; err != nil || q.String() != "2Gi" || len(c.Status.AllocatedResourceStatuses) > 0 || slices.ContainsFunc(c.Status.Conditions, isResize) {
-			return fmt.Errorf("got %+v, error %v; want 2Gi and no resize in progress", c.Status, err)
+			return fmt.Errorf("got claim status %+v, error %v; want 2Gi and no resize in progress", c.Status, err)
 		}
 		return nil
 	})

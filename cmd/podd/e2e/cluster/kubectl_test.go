@@ -86,7 +86,7 @@ func TestKubectl(t *testing.T) {
 	a.eventually("the status has the ephemeral container", func() error {
 		p, err := plane.pod("default", name)
 		if err == nil && (len(p.Status.EphemeralContainerStatuses) != 1 || p.Status.EphemeralContainerStatuses[0].State.Running == nil || p.Status.ContainerStatuses[0].RestartCount != 0) {
-			err = fmt.Errorf("got %+v, want one running ephemeral container and no restart", p.Status)
+			err = fmt.Errorf("got pod status %+v, want one running ephemeral container and no restart", p.Status)
 		}
 		return err
 	})
@@ -120,7 +120,7 @@ func TestTop(t *testing.T) {
 			out, err := kubectl(t, append([]string{"top"}, top.words...)...)
 			found := want.FindStringSubmatch(out)
 			if err != nil || found == nil {
-				return fmt.Errorf("got error %v and %s, want a line that matches %s", err, out, top.want)
+				return fmt.Errorf("got error %v, output %s; want a line that matches %s", err, out, top.want)
 			}
 			if mebi, err := strconv.Atoi(found[1]); err != nil || mebi < top.minimum {
 				return fmt.Errorf("got %s MiB, error %v; want %d MiB or more in %s", found[1], err, top.minimum, out)

@@ -54,7 +54,7 @@ func TestAPIServerDataLoss(t *testing.T) {
 	a.untilRunning("static")
 	before := a.containers()
 	if len(before) != 2 {
-		t.Fatalf("got containers %v, want 2", before)
+		t.Fatalf("got running containers %v, want 2", before)
 	}
 	plane.command(t, "lose")
 	const notListed = "pods that the API server does not list keep running"

@@ -243,7 +243,7 @@ func TestMirror_Events(t *testing.T) {
 				found = found || e.Reason == reason && e.Source.Component == "kubelet" && e.Source.Host == "w4" && e.InvolvedObject.FieldPath == "spec.containers{main}"
 			}
 			if !found {
-				return fmt.Errorf("got the events %+v, want one with the reason %s for the container main", l.Items, reason)
+				return fmt.Errorf("got events %+v, want one with the reason %s for the container main", l.Items, reason)
 			}
 		}
 		return nil

@@ -61,7 +61,7 @@ func TestNodeContract(t *testing.T) {
 				return err
 			}
 			if len(l.Items) != 1 || !strings.Contains(l.Items[0].Message, step.reason) {
-				return fmt.Errorf("got %+v, want one event with the reason in its message", l.Items)
+				return fmt.Errorf("got events %+v, want one with its reason in the message", l.Items)
 			}
 			return nil
 		})

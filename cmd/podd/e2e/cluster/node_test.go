@@ -37,7 +37,7 @@ func (a *agent) untilReady() (n *v1.Node) {
 			return err
 		}
 		if c := nodeCondition(n, v1.NodeReady); c.Status != v1.ConditionTrue {
-			return fmt.Errorf("got Ready %s: %s, want True", c.Status, c.Message)
+			return fmt.Errorf("got condition Ready %s (message %q), want True", c.Status, c.Message)
 		}
 		return nil
 	})
@@ -62,7 +62,7 @@ func TestRegisterNode(t *testing.T) {
 		t.Errorf("got spec %+v, want taint a=b and provider ID x://y", n.Spec)
 	}
 	if s := n.Status.Addresses; len(s) != 2 || s[0].Address != "10.11.12.13" || s[1].Address != "n1" {
-		t.Errorf("got addresses %v, want 10.11.12.13 and n1", s)
+		t.Errorf("got Node addresses %v, want 10.11.12.13 and n1", s)
 	}
 	for _, r := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods, v1.ResourceEphemeralStorage} {
 		if q := n.Status.Allocatable[r]; q.Sign() <= 0 {

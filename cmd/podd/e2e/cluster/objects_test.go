@@ -73,7 +73,7 @@ func (a *agent) untilOutput(pod, want string, command ...string) {
 	a.eventually(fmt.Sprintf("%s in %s prints %q", command, pod, want), func() error {
 		out, err := a.verb(append([]string{"exec", pod, "--"}, command...)...)
 		if err != nil || strings.TrimSpace(out) != want {
-			return fmt.Errorf("got %q, error %v; want %q", out, err, want)
+			return fmt.Errorf("got output %q, error %v; want %q", out, err, want)
 		}
 		return nil
 	})
@@ -116,7 +116,7 @@ func tokenUser(t *testing.T, token string) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	if err := json.Unmarshal(text, review); err != nil {
-		t.Fatalf("%v: %s", err, text)
+		t.Fatalf("decoding the TokenReview: %v: %s", err, text)
 	}
 	return review.Status.User.Username
 }

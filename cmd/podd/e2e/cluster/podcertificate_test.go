@@ -258,7 +258,7 @@ func TestPodCertificates_Denied(t *testing.T) {
 			}
 		}
 		if found["Denied"] != denied || !strings.Contains(found["FailedMount"], denied) {
-			return fmt.Errorf("got %q, want events Denied and FailedMount with the message %q", found, denied)
+			return fmt.Errorf("got events %q, want events Denied and FailedMount with the message %q", found, denied)
 		}
 		return nil
 	})

@@ -119,7 +119,7 @@ func TestPods(t *testing.T) {
 	before := a.untilPod(made.Name, "is ready", isPodReady)
 	t.Logf("the pod is ready %s after it was bound", time.Since(began).Round(time.Millisecond))
 	if s := before.Status; before.UID != made.UID || s.ObservedGeneration != made.Generation || s.Phase != v1.PodRunning || s.HostIP == "" || s.PodIP == "" || s.QOSClass != v1.PodQOSBestEffort || s.StartTime == nil {
-		t.Errorf("got %+v, want a running BestEffort pod of generation %d with addresses and a start time", s, made.Generation)
+		t.Errorf("got status %+v, want a running BestEffort pod of generation %d with addresses and a start time", s, made.Generation)
 	}
 	patchPod(t, made.Name, map[string]any{"metadata": map[string]any{"labels": map[string]any{"tier": "edge"}}})
 	labelled := a.untilPod(made.Name, "has the label", func(p *v1.Pod) bool { return p.Labels["tier"] == "edge" })
@@ -189,7 +189,7 @@ func TestPreemption(t *testing.T) {
 				states = append(states, fmt.Sprintf("%s %s %s %q", name, s.Phase, s.Reason, s.Message))
 			}
 			if n != want {
-				return fmt.Errorf("got %s, want %d preempted", strings.Join(states, ", "), want)
+				return fmt.Errorf("got pods %s; want %d preempted pods", strings.Join(states, ", "), want)
 			}
 			return nil
 		})

@@ -186,7 +186,7 @@ func (p *controlPlane) getText(path string) (string, error) {
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
 	if err == nil && r.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", r.Status, body)
+		err = fmt.Errorf("got status %s, want 200: %s", r.Status, body)
 	}
 	return string(body), err
 }
@@ -206,7 +206,7 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 	a.eventually("the log is available", func() error {
 		text, err := plane.getText(pods + "/" + name + "/log")
 		if err == nil && !strings.Contains(text, "began") {
-			err = fmt.Errorf("got %q, want %q in it", text, "began")
+			err = fmt.Errorf("got log %q, want %q in it", text, "began")
 		}
 		return err
 	})

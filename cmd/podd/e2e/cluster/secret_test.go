@@ -52,7 +52,7 @@ env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, value
 		for path, want := range map[string]int{all: c.list, own: c.one, "/api/v1/secrets": c.list} {
 			status, body, err := request(port, tokens[c.user], http.MethodGet, path)
 			if err != nil || status != http.StatusOK {
-				t.Fatalf("%s: %s: %v, %d %s", c.user, path, err, status, body)
+				t.Fatalf("user %s: GET %s: got error %v, status %d, body %s; want status 200", c.user, path, err, status, body)
 			}
 			checkValues(c.user, path, body, want)
 		}

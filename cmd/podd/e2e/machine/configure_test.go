@@ -45,6 +45,6 @@ func command(t testing.TB) string {
 			return strings.TrimSpace(command)
 		}
 	}
-	t.Fatal("podd.service has no ExecStart")
+	t.Fatal("podd.service: got no line ExecStart, want one")
 	return ""
 }

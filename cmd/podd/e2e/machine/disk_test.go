@@ -156,7 +156,7 @@ func untilText(t testing.TB, path, want string) {
 	eventually(t, path+" has content", func() error {
 		text, err := os.ReadFile(path)
 		if got := strings.TrimSpace(string(text)); err != nil || got != want {
-			return fmt.Errorf("got %q, error %v; want %q", got, err, want)
+			return fmt.Errorf("content of the file: got %q, error %v; want %q", got, err, want)
 		}
 		return nil
 	})
@@ -278,11 +278,11 @@ func testCHAP(t *testing.T) {
 	untilReady(t, "secured")
 	used, err := os.ReadFile(first(t, "/sys/class/iscsi_session/*/initiatorname"))
 	if got := strings.TrimSpace(string(used)); err != nil || got != initiator {
-		t.Errorf("got the initiator %q, error %v; want %q", got, err, initiator)
+		t.Errorf("got initiator name %q, error %v; want %q", got, err, initiator)
 	}
 	node := first(t, "/etc/iscsi/nodes/*/*/*")
 	if info, err := os.Stat(node); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%s: got %v, error %v; want mode 0600", node, info, err)
+		t.Errorf("file %s: got %v, error %v; want mode 0600", node, info, err)
 	}
 	remove(t, "secured", "chap")
 	untilNoDisks(t)
@@ -297,7 +297,7 @@ func first(t testing.TB, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) == 0 {
-		t.Fatalf("%s: got %v, error %v; want a path", pattern, found, err)
+		t.Fatalf("paths that match %s: got %v, error %v; want at least one", pattern, found, err)
 	}
 	return found[0]
 }

@@ -29,7 +29,7 @@ func reservePages(t *testing.T, n int) {
 			return err
 		}
 		if got := hugePages(t, "nr_hugepages"); got != n {
-			return fmt.Errorf("got %d pages, want %d", got, n)
+			return fmt.Errorf("got %d reserved pages, want %d", got, n)
 		}
 		return nil
 	})

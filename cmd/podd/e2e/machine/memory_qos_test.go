@@ -50,7 +50,7 @@ func TestMemoryQoS(t *testing.T) {
 	eventually(t, "the QoS classes protect no memory", func() error {
 		for _, class := range []string{kubepods, burstable, bestEffort} {
 			if got, want := qosFiles(t, class), (memoryFiles{"0", "0", "max"}); got != want {
-				return fmt.Errorf("%s: got %v, want %v", class, got, want)
+				return fmt.Errorf("memory settings of %s: got %v, want %v", class, got, want)
 			}
 		}
 		return nil
@@ -60,7 +60,7 @@ func TestMemoryQoS(t *testing.T) {
 	for _, name := range []string{"share", ""} {
 		got := readMemoryFiles(func(file string) string { return cgroupFile(t, "kubepods-burstable", pods["share"], name, file) })
 		if want := (memoryFiles{"0", "0", "max"}); got != want {
-			t.Errorf("by default, container %q: got %v, want %v", name, got, want)
+			t.Errorf("by default, memory settings of container %q: got %v, want %v", name, got, want)
 		}
 	}
 	remove(t, "share")
@@ -82,7 +82,7 @@ func testTieredReservation(t *testing.T) {
 		t.Helper()
 		got := readMemoryFiles(func(file string) string { return cgroupFile(t, class, pods[name], container, file) })
 		if got != want {
-			t.Errorf("pod %s, container %q: got %v, want %v", name, container, got, want)
+			t.Errorf("memory settings of pod %s, container %q: got %v, want %v", name, container, got, want)
 		}
 	}
 	check("kubepods", "exact", "exact", memoryFiles{mebibytes(24), "0", "max"})
@@ -106,7 +106,7 @@ func testTieredReservation(t *testing.T) {
 	eventually(t, "the pod is resized", func() error {
 		got := readMemoryFiles(func(file string) string { return cgroupFile(t, "kubepods-burstable", pods["share"], "", file) })
 		if want := (memoryFiles{"0", mebibytes(48), "max"}); got != want {
-			return fmt.Errorf("got %v, want %v", got, want)
+			return fmt.Errorf("memory settings: got %v, want %v", got, want)
 		}
 		return nil
 	})
@@ -126,10 +126,10 @@ func untilQOS(t *testing.T, all, ofBurstable memoryFiles) {
 	t.Helper()
 	eventually(t, "the QoS classes protect the requests of their pods", func() error {
 		if got := qosFiles(t, kubepods); got != all {
-			return fmt.Errorf("all pods: got %v, want %v", got, all)
+			return fmt.Errorf("memory settings of all pods: got %v, want %v", got, all)
 		}
 		if got := qosFiles(t, burstable); got != ofBurstable {
-			return fmt.Errorf("Burstable pods: got %v, want %v", got, ofBurstable)
+			return fmt.Errorf("memory settings of Burstable pods: got %v, want %v", got, ofBurstable)
 		}
 		return nil
 	})

@@ -104,7 +104,7 @@ func TestNFS(t *testing.T) {
 	eventually(t, "the pod has written to the server", func() error {
 		for file, want := range map[string]string{"inline": "served\n", "sub/inline": "part\n"} {
 			if text, err := os.ReadFile(filepath.Join(exported, file)); err != nil || string(text) != want {
-				return fmt.Errorf("%s: got %q, error %v; want %q", file, text, err, want)
+				return fmt.Errorf("content of %s: got %q, error %v; want %q", file, text, err, want)
 			}
 		}
 		return nil
@@ -193,7 +193,7 @@ func checkWhy(pod string, texts ...string) error {
 	out, err := system("/payload/podd why " + pod)
 	for _, text := range texts {
 		if !strings.Contains(out, text) {
-			return fmt.Errorf("podd why %s: got %q, error %v; want %q in it", pod, out, err, texts)
+			return fmt.Errorf("podd why %s: got %q, error %v; want all of %q in it", pod, out, err, texts)
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func containerStatus(t *testing.T) (status v1.ContainerStatus) {
 	eventually(t, "the container runs", func() error {
 		all := untilReady(t, "web")["web"].Pod.Status.ContainerStatuses
 		if len(all) != 1 || all[0].State.Running == nil {
-			return fmt.Errorf("got %+v, want a running container", all)
+			return fmt.Errorf("got container statuses %+v, want a running container", all)
 		}
 		status = all[0]
 		return nil

@@ -38,7 +38,7 @@ systemReservedCgroup: /system.slice/system-daemons.slice`)
 	eventually(t, "the slices are limited", check)
 	run(t, "systemctl daemon-reload")
 	if err := check(); err != nil {
-		t.Errorf("after systemctl daemon-reload: %v", err)
+		t.Errorf("limits after systemctl daemon-reload: %v", err)
 	}
 	apply(t, map[string]string{"web": pod("web", "", container("web", forever, ""))})
 	untilReady(t, "web")

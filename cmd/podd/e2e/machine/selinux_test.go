@@ -34,7 +34,7 @@ func checkContext(t *testing.T, path, want string) {
 	t.Helper()
 	table, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(path))
 	if err != nil || len(table) != 1 {
-		t.Fatalf("%s: got %v, error %v; want one mount", path, table, err)
+		t.Fatalf("mounts at %s: got %v, error %v; want one", path, table, err)
 	}
 	options := table[0].VFSOptions
 	if want == "" && strings.Contains(options, "seclabel") || want != "" && strings.Contains(options, `context="`+want+`"`) {
@@ -59,7 +59,7 @@ func checkFileLabel(t *testing.T, path, want string) {
 // the files.
 func TestSELinux(t *testing.T) {
 	if mode, err := os.ReadFile("/sys/fs/selinux/enforce"); err != nil {
-		t.Fatalf("got the mode %q, error %v; want a kernel with SELinux", mode, err)
+		t.Fatalf("got SELinux mode %q, error %v; want a kernel with SELinux", mode, err)
 	}
 	run(t, "systemctl stop multipathd multipathd.socket")
 	run(t, "systemctl start podd")

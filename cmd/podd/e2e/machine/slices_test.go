@@ -48,7 +48,7 @@ func TestSlices(t *testing.T) {
 		}
 		for _, id := range []string{now.running[tt.pod], now.running[tt.pod+"/"+tt.pod]} {
 			if _, err := os.Stat(filepath.Join(at, "cri-containerd-"+id+".scope")); err != nil {
-				t.Errorf("%s: the scope does not exist: %v", tt.pod, err)
+				t.Errorf("scope of pod %s: got error %v, want it to exist", tt.pod, err)
 			}
 		}
 		if state, err := system("systemctl is-active " + filepath.Base(at)); err != nil {

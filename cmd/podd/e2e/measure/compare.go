@@ -107,7 +107,7 @@ func (n *node) fetchCounters() (map[string]counter, error) {
 		value, err := strconv.ParseFloat(fields[1], 64)
 		at, terr := strconv.ParseInt(fields[2], 10, 64)
 		if err != nil || terr != nil {
-			return nil, fmt.Errorf("reading %q", line)
+			return nil, fmt.Errorf("parsing the metric line %q: want a value and a time in milliseconds", line)
 		}
 		counters[strings.ReplaceAll(fields[0], "-"+n.name+`"`, `"`)] = counter{time.UnixMilli(at), value}
 	}
