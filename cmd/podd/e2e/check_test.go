@@ -85,8 +85,8 @@ func TestCheck_Runtime(t *testing.T) {
 	}
 }
 
-// TestCheck_Port checks that podd check names the process that uses a port. If podd cannot start
-// because of the port, it must run these checks itself and log the name of the process. If the next
+// TestCheck_Port checks that podd check names the process that uses a port. If podd cannot start because
+// of the port, it must run the checks of podd check itself and log the name of the process. If the next
 // start fails with the same error, podd must not repeat the checks.
 func TestCheck_Port(t *testing.T) {
 	t.Parallel()

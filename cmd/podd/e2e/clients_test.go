@@ -183,8 +183,8 @@ func checkSummary(pod, body string) error {
 	return fmt.Errorf("got no pod %s, want it in %s", pod, body)
 }
 
-// hashed matches a container ID such as "containerd://6c3f…". Log agents take the part after
-// "://" from the name of a log file.
+// hashed matches a container ID such as "containerd://6c3f…". Log agents read the part after "://" from
+// the name of a log file.
 var hashed = regexp.MustCompile("^[a-z-]+://[a-z0-9]{64}$")
 
 // checkPodIDs returns an error unless body contains all names and IDs with which clients add the

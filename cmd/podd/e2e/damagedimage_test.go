@@ -18,7 +18,7 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// A pulledImage is the busybox image in the storage of containerd, which has pulled it from a registry.
+// A pulledImage is the busybox image that containerd has pulled from a registry into its storage.
 type pulledImage struct {
 	d                       *daemon
 	ref                     string

@@ -25,7 +25,7 @@ func TestAddEditRemove(t *testing.T) {
 	d.untilNoted("one runs", "one TERM", "two runs")
 	two := d.container("web", "main")
 	if two.PID == one.PID || two.Sandbox == one.Sandbox {
-		t.Errorf("after the edit: got container %+v, want one with another process and sandbox than %+v", two, one)
+		t.Errorf("after the edit: got container %+v, want one whose process and sandbox differ from those of %+v", two, one)
 	}
 	if alive(one.PID) {
 		t.Errorf("after the edit: the old process %d runs, want it to have exited", one.PID)

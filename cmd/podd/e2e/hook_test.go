@@ -107,7 +107,7 @@ func TestHook_Sleep(t *testing.T) {
 	d.untilNoted("main runs", "behind runs")
 	main, behind := d.containerStatus("web", "main", 0), d.containerStatus("web", "behind", 0)
 	if waited := time.Duration(behind.GetStartedAt() - main.GetStartedAt()); waited < 3*time.Second {
-		t.Errorf("time between the start of the container with the postStart hook and the next: got %s, want at least 3s", waited)
+		t.Errorf("time from the start of the container with the postStart hook to the start of the next container: got %s, want at least 3s", waited)
 	}
 	d.remove("web")
 	d.untilGone("web")

@@ -216,7 +216,7 @@ func (s scenario) runWithKill(t *testing.T, m moment, target, last call) {
 		}
 		switch {
 		case now == during && m == duringTerm:
-			// After SIGTERM, podd waits for the response to the call, so the runtime completes it.
+			// After SIGTERM, podd waits for the response to the call, so the runtime completes the call.
 			podd.signal(syscall.SIGTERM)
 			killed <- false
 		case now == m:
@@ -250,8 +250,8 @@ func (s scenario) runWithKill(t *testing.T, m moment, target, last call) {
 // A tolerance lists deviations from the expected notes that are allowed, because containerd may cause
 // them when podd exits before it receives the response to a call.
 type tolerance struct {
-	// twice: a container or a hook may have run twice, because the call that started it was interrupted
-	// after it had begun to run.
+	// twice: a container or a hook may have run twice, because podd was killed during the call that
+	// started the container or hook, when its process was already running.
 	twice bool
 	// noTERM: containerd may assume that it has sent TERM although it has not, and then
 	// never sends it.

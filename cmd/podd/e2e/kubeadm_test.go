@@ -86,7 +86,7 @@ func checkComponent(t *testing.T, p *server.PodView) {
 	t.Helper()
 	spec, status, name := p.Pod.Spec, p.Pod.Status, p.Pod.Name
 	if p.Pod.Namespace != "kube-system" || spec.PriorityClassName != "system-node-critical" || spec.Priority == nil || *spec.Priority != nodeCritical {
-		t.Errorf("%s/%s: got priority %v of class %q, want namespace kube-system, priority %d of class system-node-critical", p.Pod.Namespace, name, spec.Priority, spec.PriorityClassName, nodeCritical)
+		t.Errorf("got namespace %s of pod %s, priority %v, class %q; want namespace kube-system, priority %d, class system-node-critical", p.Pod.Namespace, name, spec.Priority, spec.PriorityClassName, nodeCritical)
 	}
 	if c := status.ContainerStatuses[0]; c.RestartCount != 0 || c.Started == nil || !*c.Started {
 		t.Errorf("%s: got %+v, want a started container without restarts", name, c)

@@ -124,7 +124,7 @@ func (p *proxy) disconnect() {
 	p.clients = nil
 }
 
-// cancelTime is the time for which the runtime may execute a call that was canceled.
+// cancelTime is the maximum time for which the runtime continues to execute a call that was canceled.
 const cancelTime = 5 * time.Second
 
 // callsInRuntime returns the number of calls of these methods that the runtime may be executing.

@@ -4,10 +4,10 @@ package e2e
 
 import "testing"
 
-// TestRootDirectory_MountedLate starts podd on the empty mount point of its root directory. When the
-// file system with podd's state is mounted there, podd must exit, because otherwise it would write its
-// own state into the directory of another instance. After its next start, podd must find the pods that
-// run.
+// TestRootDirectory_MountedLate starts podd on the empty mount point of its root directory. Then the
+// file system with podd's earlier state is mounted there. The running podd is a new instance. It must
+// exit, because otherwise it would write into the directory of the earlier instance. After its next
+// start, podd must find the pods that run.
 func TestRootDirectory_MountedLate(t *testing.T) {
 	t.Parallel()
 	d, k := onSmallDisk(t, shared)

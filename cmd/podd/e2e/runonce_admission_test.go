@@ -40,7 +40,7 @@ func TestRunOnce_QueueMaxPods(t *testing.T) {
 		t.Errorf("stderr of the run: got %d messages about pods that wait, want 2:\n%s", n, r.err.String())
 	}
 	if n := len(d.notes()); n != 3 {
-		t.Errorf("notes of the pods: got %d, want 3", n)
+		t.Errorf("number of notes of the pods: got %d, want 3", n)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestRunOnce_QueueHostPort(t *testing.T) {
 	d.writePods("pods", pods...)
 	d.run("pods.yaml").wantExit(0, "podd: 2 pods, 0 failed", "b: waits: host port 8124/TCP is used by ")
 	if n := len(d.notes()); n != 2 {
-		t.Errorf("notes of the pods: got %d, want 2", n)
+		t.Errorf("number of notes of the pods: got %d, want 2", n)
 	}
 }
 

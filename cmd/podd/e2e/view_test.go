@@ -64,8 +64,8 @@ func (d *daemon) usesFile(name string) func(*server.View) error {
 }
 
 // untilStored waits until podd has stored the file's content, which happens shortly after podd has
-// applied it. If podd is killed before that and the file is invalid when podd starts again, podd
-// uses the earlier content.
+// applied it. If podd is killed before it has stored the content, and the file is invalid when podd
+// starts again, podd uses the earlier content.
 func (d *daemon) untilStored(name string) {
 	d.t.Helper()
 	text, err := os.ReadFile(d.manifestFile(name))

@@ -347,7 +347,7 @@ func TestCSI_InTree(t *testing.T) {
 	untilDeleted(t, inDefault+"pods/"+p.Name)
 	a.untilInUse()
 	if done, err := d.Changes(); err != nil || len(done) != 8 {
-		t.Errorf("calls of the driver: got %v, error %v; want one of stage, publish, unpublish and unstage for each of the two volumes", done, err)
+		t.Errorf("calls of the driver: got %v, error %v; want for each of the two volumes one call of stage, publish, unpublish and unstage", done, err)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestMirror(t *testing.T) {
 	}
 	again := a.untilMirror("web", "created again", func(now *v1.Pod) bool { return now.UID != m.UID && isReady(now) })
 	if containerID(again) != containerID(m) || again.Annotations[configMirror] != m.Annotations[configMirror] {
-		t.Errorf("after the deletion of the mirror pod: got container %s and hash %s, want %s and %s", containerID(again), again.Annotations[configMirror], containerID(m), m.Annotations[configMirror])
+		t.Errorf("after the deletion of the mirror pod: got container %s and hash %s, want container %s and hash %s", containerID(again), again.Annotations[configMirror], containerID(m), m.Annotations[configMirror])
 	}
 
 	// The mirror pod reports a restart of the static pod.
@@ -111,7 +111,7 @@ func TestMirror(t *testing.T) {
 	a.start()
 	a.untilNoMirror("web")
 	if now := a.untilMirror("other", "ready", isReady); now.UID != before.UID || containerID(now) != containerID(before) {
-		t.Errorf("after a restart: got mirror pod %s with container %s, want %s with %s", now.UID, containerID(now), before.UID, containerID(before))
+		t.Errorf("after a restart: got mirror pod %s with container %s, want mirror pod %s with container %s", now.UID, containerID(now), before.UID, containerID(before))
 	}
 	if err := os.Remove(filepath.Join(a.manifestDir(), "other.yaml")); err != nil {
 		t.Fatal(err)

@@ -4,8 +4,9 @@
 //
 //	GET /livez 200 kube-probe/1.37
 //
-// If the file /etc/kubernetes/pki/faults/livez contains a number N, the first N requests to /livez
-// after the start of the program fail. Files with the names of other paths have the same effect.
+// If the file /etc/kubernetes/pki/faults/livez contains a number N, the first N requests to /livez after
+// the start of the program fail. A file with the name of another path, such as readyz, has the same
+// effect on requests to that path.
 package main
 
 import (

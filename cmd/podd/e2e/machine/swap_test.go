@@ -51,8 +51,8 @@ func swapShare(t testing.TB, request int64) string {
 	return strconv.FormatInt(share/4096*4096, 10)
 }
 
-// hungry is a script that uses 88 MiB of memory, which exceeds the memory limit in someSwap, until it
-// receives SIGTERM.
+// hungry is a script that uses 88 MiB of memory until it receives SIGTERM. This exceeds the memory limit
+// in someSwap.
 const hungry = "trap 'exit 0' TERM; dd if=/dev/zero bs=88M count=1 | sleep 36000 & wait"
 
 const (

@@ -55,8 +55,8 @@ var volumeFiles = map[string]string{"data.json": `{"image": "kitten.jpg"}`, "etc
 // digest. Therefore a registry cannot serve a placeholder for it.
 const placeholderDigest = "registry.k8s.io/e2e-test-images/busybox@sha256:a9155b13325b2abef48e71de77bb8ac015412a566829f621d06bfae5c699b1b9"
 
-// addPlaceholderDigest gives the name placeholderDigest to an image of the runtime, and pins the
-// image so that it is not garbage.
+// addPlaceholderDigest gives the name placeholderDigest to an image of the runtime, and pins the image
+// so that image garbage collection does not remove it.
 func addPlaceholderDigest(ctx context.Context, runtime *stack.Stack) error {
 	for _, words := range [][]string{{"tag", stack.BusyboxImage, placeholderDigest}, {"label", placeholderDigest, "io.cri-containerd.image=managed", "io.cri-containerd.pinned=pinned"}} {
 		cmd := exec.CommandContext(ctx, runtime.Tools.Ctr, append([]string{"--address", runtime.Socket(), "--namespace", "k8s.io", "images"}, words...)...)
