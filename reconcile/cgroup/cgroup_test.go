@@ -125,7 +125,7 @@ func TestRemove_Mounts(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
-			t.Errorf("mount of %s: got error %v, want %v with %s", source, err, safepath.ErrMount, at)
+			t.Errorf("mount of %s: got error %v, want error \"%v\" that names %s", source, err, safepath.ErrMount, at)
 		}
 		for _, kept := range []string{filepath.Join(outside, "kept"), filepath.Join(points[0], other, "container")} {
 			if _, err := os.Stat(kept); err != nil {
@@ -275,7 +275,7 @@ func TestRemovePod_TerminatesProcesses(t *testing.T) {
 		t.Errorf("killed processes: got %v, want one", killed)
 	}
 	if err := RemovePod(t.Context(), root, uid, killProcess); err != nil || len(remaining(points, parent)) > 0 {
-		t.Errorf("after the process exited: got error %v, remaining cgroups %v, want none", err, remaining(points, parent))
+		t.Errorf("after the process exited: got error %v and remaining cgroups %v, want no error and no cgroups", err, remaining(points, parent))
 	}
 }
 

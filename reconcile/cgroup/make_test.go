@@ -83,7 +83,7 @@ func TestMake_CPUSet(t *testing.T) {
 			continue
 		}
 		if got := readCgroupFile(t, []string{p}, root+"/kubepods/burstable/pod"+uid, "cpuset.cpus"); got != strings.TrimSpace(string(text)) {
-			t.Errorf("got the CPUs %q, want those of the parent, %q", got, text)
+			t.Errorf("CPUs of the new cgroup: got %q, want %q as in the parent", got, text)
 		}
 	}
 }

@@ -36,14 +36,15 @@ func TestMoveProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, err := movablePids(from); err != nil || len(left) > 0 {
-		t.Errorf("%s contains processes %v, %v; want none", from, left, err)
+		t.Errorf("processes in %s: got %v (error %v), want none", from, left, err)
 	}
 	if moved, err := movablePids(to); err != nil || !slices.Equal(moved, []int{program.Process.Pid}) {
-		t.Errorf("%s contains processes %v, %v; want only %d", to, moved, err, program.Process.Pid)
+		t.Errorf("processes in %s: got %v (error %v), want only %d", to, moved, err, program.Process.Pid)
 	}
 }
 
-// TestIsKernelThread checks that only a process with a program is moved.
+// TestIsKernelThread checks that a process with a program is not a kernel thread. A process that
+// does not exist counts as a kernel thread, so that podd does not move it.
 func TestIsKernelThread(t *testing.T) {
 	if isKernelThread(os.Getpid()) {
 		t.Error("this process: got true, want false")

@@ -38,24 +38,25 @@ func TestPodPath(t *testing.T) {
 	}
 }
 
-// TestPodPathProperties checks that the names of both drivers contain the UID. For every accepted
-// parent, the path must be absolute and in its shortest form.
+// TestPodPathProperties checks that podPath accepts a path that contains the UID of the pod, for
+// each of the two drivers. Every path that podPath returns must be absolute and in its shortest
+// form.
 func TestPodPathProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := types.UID(rapid.StringMatching(`[A-Za-z0-9-]{1,63}`).Draw(t, "uid"))
 		at, err := podPath("/kubepods/pod"+string(uid), driverCgroupfs, uid)
 		if err != nil || path.Dir(at) != "/kubepods" {
-			t.Fatalf("cgroupfs: got %q, %v", at, err)
+			t.Fatalf("cgroupfs: got %q (error %v), want a directory of /kubepods", at, err)
 		}
 		name := "kubepods-besteffort-pod" + strings.ReplaceAll(string(uid), "-", "_") + ".slice"
 		at, err = podPath(name, driverSystemd, uid)
 		if err != nil || path.Dir(at) != "/kubepods.slice/kubepods-besteffort.slice" {
-			t.Fatalf("systemd: got %q, %v", at, err)
+			t.Fatalf("systemd: got %q (error %v), want a directory of /kubepods.slice/kubepods-besteffort.slice", at, err)
 		}
 		for _, driver := range []string{driverCgroupfs, driverSystemd} {
 			parent := rapid.String().Draw(t, "parent")
 			if at, err := podPath(parent, driver, uid); err == nil && (!path.IsAbs(at) || path.Clean(at) != at || path.Dir(at) == at) {
-				t.Fatalf("%s: %q: got path %q", driver, parent, at)
+				t.Fatalf("%s, parent %q: got path %q, want a clean absolute path that is not /, or an error", driver, parent, at)
 			}
 		}
 	})

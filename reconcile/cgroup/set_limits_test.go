@@ -32,7 +32,7 @@ func TestSetLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := readCgroupFile(t, points, c.Path, "pids.max"); got != "50" {
-		t.Errorf("pids.max after limits without it: got %s, want 50", got)
+		t.Errorf("pids.max after SetLimits without a limit of processes: got %s, want 50", got)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"podd/reconcile/checksum"
 )
 
-// TestMarshal checks that the checksum is a field of the JSON that is written, and that
-// every truncated or changed file is detected.
+// TestMarshal checks that Marshal writes the checksum as a field of the JSON object. Verify must
+// detect every truncated or changed file.
 func TestMarshal(t *testing.T) {
 	data, err := checksum.Marshal(struct{ Name string }{"web"})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestMarshal_Failed checks that an error of JSON is returned.
+// TestMarshal_Failed checks that Marshal returns the error of the JSON encoder.
 func TestMarshal_Failed(t *testing.T) {
 	if data, err := checksum.Marshal(func() {}); err == nil {
 		t.Errorf("Marshal of a function: got %q, want an error", data)

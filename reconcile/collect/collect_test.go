@@ -254,11 +254,11 @@ func TestLogsAndCgroups(t *testing.T) {
 	if diff := cmp.Diff([]string{"web-node1_default_c-id2.log", "web-node1_default_c-id3.log"}, names(t, l.Logs.LinkDir)); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
-	// There are no containers with the attempt numbers in between.
+	// No containers have the attempt numbers 4 and 5.
 	must(t, os.WriteFile(filepath.Join(l.Logs.Dir, "default_web-node1_u1/c/6.log"), nil, 0o644))
 	must(t, l.HandleStart(pod, "c", "id6", 6, 6))
 	if diff := cmp.Diff([]string{"3.log", "6.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
-		t.Errorf("logs after numbers that were skipped (-want +got):\n%s", diff)
+		t.Errorf("logs after attempt 6, which follows attempt 3 (-want +got):\n%s", diff)
 	}
 	for at := uint32(7); at < 10; at++ {
 		must(t, os.WriteFile(filepath.Join(l.Logs.Dir, "default_web-node1_u1/c", itoa(at)+".log"), nil, 0o644))

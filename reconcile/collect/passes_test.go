@@ -54,11 +54,11 @@ func TestPasses_Nil(t *testing.T) {
 	var p *RemovalBatcher
 	err := p.removeShared("a", func(uids sets.Set[types.UID]) failures {
 		if !uids.Equal(sets.New[types.UID]("a")) {
-			t.Errorf("got %v", uids)
+			t.Errorf("UIDs of the pass: got %v, want only a", uids)
 		}
 		return failures{"a": {errors.New("failed")}}
 	})
 	if fmt.Sprint(err) != "failed" {
-		t.Errorf("got %v, want failed", err)
+		t.Errorf("got error %v, want \"failed\"", err)
 	}
 }

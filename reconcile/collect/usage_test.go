@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMeasureFiles checks that logs are measured without their directory and without the targets
+// TestMeasureFiles checks that the usage of logs includes neither their directory nor the targets
 // of links.
 func TestMeasureFiles(t *testing.T) {
 	pod := filepath.Join(t.TempDir(), "default_web_u1")

@@ -18,7 +18,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// sample returns the allocations in each file of testdata/files. All their fields are set.
+// sample returns the allocations that every file in testdata/files contains. All their fields are
+// set.
 func sample() map[allocation.PodVersion]grantMap {
 	return map[allocation.PodVersion]grantMap{
 		{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", Hash: "h1"}: {"main": {gpu: Grant{
@@ -28,7 +29,7 @@ func sample() map[allocation.PodVersion]grantMap {
 	}
 }
 
-// formats returns a file of each format that podd has written, unchanged.
+// formats returns the content of one file for each format that podd has ever written, by file name.
 func formats(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/files/*.json")
@@ -42,7 +43,7 @@ func formats(t *testing.T) map[string][]byte {
 	return all
 }
 
-// saved returns the file with the allocations of sample, as podd writes it now.
+// saved returns the content of the file that podd writes for the allocations of sample.
 func saved(t *testing.T) []byte {
 	t.Helper()
 	l := open(t)
@@ -86,7 +87,7 @@ func openContent(t *testing.T, file string, content []byte) (*Manager, error) {
 		t.Fatalf("%q: got nil, want a Manager", content)
 	}
 	if err != nil && (!strings.Contains(err.Error(), file) || len(l.pods) > 0) {
-		t.Errorf("%q: got %d pods and error %q, want none and one that names %s", content, len(l.pods), err, file)
+		t.Errorf("%q: got %d pods and error %q, want no pods and an error that names %s", content, len(l.pods), err, file)
 	}
 	return l, err
 }
@@ -153,14 +154,14 @@ func TestOpen_Newer(t *testing.T) {
 	}
 }
 
-// TestOpen_Absent checks that an absent file is not an error, and that podd then keeps no
-// unreadable file.
+// TestOpen_Absent checks that an absent file is not an error, and that saving then creates no copy
+// of an unreadable file.
 func TestOpen_Absent(t *testing.T) {
 	l := open(t)
 	saveSample(t, l)
 	saveSample(t, reopen(t, l.file))
 	if _, err := os.Lstat(l.file + ".unreadable"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("unreadable file: got error %v, want that it does not exist", err)
+		t.Errorf("Lstat of the copy of an unreadable file: got error %v, want not exist", err)
 	}
 }
 
@@ -177,19 +178,19 @@ func TestSave_UnreadableKept(t *testing.T) {
 			t.Fatalf("file %q: got no error, want one", content)
 		}
 		if err := l.save(); err != nil || string(readFile(t, file)) != content {
-			t.Errorf("without allocations: %v, the file has %q, want %q", err, readFile(t, file), content)
+			t.Errorf("save without allocations: got error %v and file content %q, want no error and %q", err, readFile(t, file), content)
 		}
 		saveSample(t, l)
 		if got := readFile(t, kept); string(got) != content {
-			t.Errorf("got %q kept, want %q", got, content)
+			t.Errorf("kept unreadable file: got %q, want %q", got, content)
 		}
 		again := reopen(t, file)
 		if diff := cmp.Diff(sample(), again.pods, protocmp.Transform()); diff != "" {
-			t.Errorf("after %q: (-want +got)\n%s", content, diff)
+			t.Errorf("allocations saved after %q was unreadable (-want +got):\n%s", content, diff)
 		}
 		l.revision++
 		if err := l.save(); err != nil || string(readFile(t, kept)) != content {
-			t.Errorf("saved again: %v, got %q kept, want %q", err, readFile(t, kept), content)
+			t.Errorf("second save: got error %v and kept file %q, want no error and %q", err, readFile(t, kept), content)
 		}
 	}
 }
@@ -247,10 +248,10 @@ func TestSave_UnreadableKept_Failed(t *testing.T) {
 	reopen(t, file)
 }
 
-// TestOpen_EIO checks that a file on a broken disk is not treated as an absent file. Reading a
-// process's memory at address 0 fails in the same way.
+// TestOpen_EIO checks that a file on a broken disk is not treated as an absent file. The test opens
+// /proc/self/mem, because reading it at address 0 fails with EIO, like a read from a broken disk.
 func TestOpen_EIO(t *testing.T) {
 	if l, err := Open("/proc/self/mem"); !errors.Is(err, unix.EIO) || !l.isUnreadable {
-		t.Errorf("got %v, want EIO", err)
+		t.Errorf("got error %v, want EIO and an unreadable file", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// TestLaws checks with random operations that no two pods have the same device, and that a
-// container keeps its devices, also across restarts of podd. At the end all devices must be free.
+// TestLaws checks with random operations that no two pods have the same device. A container must
+// keep its devices, also across restarts of podd. At the end all devices must be free.
 func TestLaws(t *testing.T) {
 	var pods []*manifest.Pod
 	for i, containers := range [][]string{{"main=1"}, {"main=2"}, {"init:a=2", "main=1", "b=1"}, {"sidecar:s=1", "main=1"}, {"main=3"}} {

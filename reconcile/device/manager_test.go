@@ -116,7 +116,8 @@ func podRequesting(t testing.TB, name string, containers ...string) *manifest.Po
 	return f.Pods[0]
 }
 
-// use calls Acquire and done, and returns the IDs of the devices.
+// use calls Acquire, and then the function done that Acquire has returned. It returns the IDs of
+// the devices.
 func use(t testing.TB, l *Manager, p *manifest.Pod, container string) (string, error) {
 	t.Helper()
 	grants, done, err := l.Acquire(t.Context(), p, container)
@@ -179,8 +180,8 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestUse_Restart checks that a container that is started again has the same devices without
-// another Allocate, also after a restart of podd. PreStart is called for each start.
+// TestUse_Restart checks that a container that is started again has the same devices, also after a
+// restart of podd. Allocate is not called again. PreStart is called for each start.
 func TestUse_Restart(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{prepares: true}
 	serve(l, gpu, plugin, "a b")
@@ -337,7 +338,7 @@ func TestHealth(t *testing.T) {
 	}
 	_, err := use(t, l, podRequesting(t, "q", "main=2"), "")
 	if want := "allocating 2 of example.com/gpu for container main: 2 devices are requested, but only 1 are free"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+		t.Errorf("got error %v, want %s", err, want)
 	}
 }
 
@@ -388,7 +389,8 @@ func TestPreferred(t *testing.T) {
 	}
 }
 
-// TestAllocate_Errors checks that a failed or invalid Allocate results in no allocation.
+// TestAllocate_Errors checks that a failed call of Allocate or an invalid response results in no
+// allocation.
 func TestAllocate_Errors(t *testing.T) {
 	type response = v1beta1.ContainerAllocateResponse
 	tests := map[string]struct {
@@ -416,7 +418,7 @@ func TestAllocate_Errors(t *testing.T) {
 			serve(l, gpu, &fake{allocate: func([]string) (*response, error) { return tt.response, tt.err }}, "a")
 			_, err := use(t, l, p, "main")
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("got %v, want %s", err, tt.want)
+				t.Errorf("got error %v, want %s", err, tt.want)
 			}
 			if allocations(l) != "" || counts(l).Total != 1 {
 				t.Errorf("after the failed Allocate: got allocations %s and counts %+v, want none and a total of 1", allocations(l), counts(l))
@@ -446,7 +448,7 @@ func TestAllocate_Hangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, _, err := l.Acquire(ctx, slow, "main"); err == nil {
-		t.Error("second start of the same pod: got no error, want the end of its context")
+		t.Error("second start of the same pod: got no error, want one because its context was canceled")
 	}
 	close(hung)
 	waiting.Wait()

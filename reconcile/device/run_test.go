@@ -35,8 +35,9 @@ func startRun(t *testing.T, l *Manager, log *slog.Logger) (stop func()) {
 	return stop
 }
 
-// TestRun checks how a resource is counted after its plugin has disconnected. After a restart, it is
-// known with no devices. It is forgotten if no plugin registers.
+// TestRun checks how a resource is counted after its plugin has disconnected. After a restart of
+// podd the resource is known but has no devices. It is forgotten if no plugin registers for 10
+// minutes.
 func TestRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	synctest.Test(t, func(t *testing.T) {
@@ -132,8 +133,8 @@ func TestRun_Error(t *testing.T) {
 	})
 }
 
-// TestRegister_Update checks that the devices of a plugin are used until the next plugin of the
-// resource has listed its own, and again when the next plugin exits.
+// TestRegister_Update checks that the devices of the first plugin are used until the second plugin
+// of the same resource has listed its devices. They are used again when the second plugin exits.
 func TestRegister_Update(t *testing.T) {
 	l, first, second := open(t), &fake{}, &fake{}
 	serve(l, gpu, first, "a b")
@@ -155,8 +156,9 @@ func TestRegister_Update(t *testing.T) {
 	}
 }
 
-// TestUse_AfterRestart checks that a sandbox waits after a restart until a plugin has listed its
-// devices, because the host may have other devices since. A running sandbox does not wait.
+// TestUse_AfterRestart checks that after a restart of podd a new sandbox waits until a plugin has
+// listed its devices, because the host may have other devices than before. A running sandbox does
+// not wait.
 func TestUse_AfterRestart(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
 	serve(l, gpu, plugin, "a b")
@@ -185,7 +187,8 @@ func TestUse_AfterRestart(t *testing.T) {
 }
 
 // TestUse_ResourceWithoutPlugin checks that a pod of a cluster may request a resource that another
-// component has added to the Node. It waits for a resource that a plugin has served.
+// component has added to the Node. If a plugin has served the resource before, the pod waits for a
+// plugin.
 func TestUse_ResourceWithoutPlugin(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
 	p.Traits.FailsIfRejected = true

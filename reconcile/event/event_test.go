@@ -51,7 +51,7 @@ func TestNewGroupProgressEvent(t *testing.T) {
 		false: "Warning VolumePermissionChangeInProgress : Setting volume ownership for u/volumes/v, processed 5 files.",
 	} {
 		if got := format([]Event{s.NewGroupProgressEvent("u/volumes/v", first, 5)}); got != want {
-			t.Errorf("got %s, want %s", got, want)
+			t.Errorf("got event %s, want %s", got, want)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestForDecision_EvictionAnnotations(t *testing.T) {
 			After: plan.Decision{Finished: &plan.PodEnd{Reason: test.reason, Message: "too big"}},
 		})
 		if len(got) != 2 {
-			t.Fatalf("%s: got %d events, want the end of the pod and the stop of its container", name, len(got))
+			t.Fatalf("%s: got %d events, want 2: the end of the pod and the stop of its container", name, len(got))
 		}
 		if !maps.Equal(got[0].Annotations, test.want) || got[1].Annotations != nil {
 			t.Errorf("%s: got the annotations %q and %q, want %q and none", name, got[0].Annotations, got[1].Annotations, test.want)
@@ -231,7 +231,7 @@ func TestMessage(t *testing.T) {
 	for _, given := range []string{strings.Repeat("ä", 600), "\xff" + strings.Repeat("€", 400), "short"} {
 		got := NewSubject(web(), at).NewNormalEvent("R", "", given).Message
 		if len(got) > maxMessageBytes || !utf8.ValidString(got) || len(given) < maxMessageBytes && len(got) < len(given) {
-			t.Errorf("%d bytes: %q", len(got), got)
+			t.Errorf("message of %d bytes: got %d bytes: %q; want valid UTF-8 of at most %d bytes", len(given), len(got), got, maxMessageBytes)
 		}
 	}
 }

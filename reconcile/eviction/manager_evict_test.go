@@ -85,7 +85,8 @@ func newManagerTest(p pressure.Policy) *managerTest {
 	return m
 }
 
-// run adds a running pod that uses an amount of memory and disk.
+// run adds a running pod. The parameter used is the memory that the pod uses in bytes. Its volume
+// uses as much disk space, and so does its container.
 func (m *managerTest) run(name string, priority int32, used int64) {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
@@ -103,7 +104,7 @@ func (m *managerTest) run(name string, priority int32, used int64) {
 	}
 }
 
-// finish sets the end of a pod. phase is the phase of its decision.
+// finish records that a pod has ended. The parameter phase is the phase that was decided for it.
 func (m *managerTest) finish(name string, end plan.PodEnd, phase plan.Phase) {
 	r := *m.reports[name]
 	r.Finished, r.Decision.Phase = &end, phase
@@ -124,8 +125,8 @@ func (m *managerTest) checkAgain(t *testing.T, step string, wait time.Duration, 
 	}
 }
 
-// TestManager_Evicts checks that one pod after the other is evicted while memory is short, and that
-// the next pod is evicted only after the last has stopped.
+// TestManager_Evicts checks that pods are evicted one after the other while memory is short. The
+// next pod is evicted only after the previous one has stopped.
 func TestManager_Evicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManagerTest(hardPolicy)
@@ -190,9 +191,9 @@ func TestManager_Soft(t *testing.T) {
 	})
 }
 
-// TestManager_SoftGrace checks that the grace period of a pod that is evicted because of a soft
-// threshold, and the time for which other evictions wait for this pod, are not longer than the pod
-// requires.
+// TestManager_SoftGrace checks the grace period of a pod that is evicted because of a soft
+// threshold, and the time for which other evictions wait for this pod. Neither is longer than the
+// grace period in the spec of the pod.
 func TestManager_SoftGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManagerTest(pressure.Policy{MaxPodGrace: 10 * time.Minute, TransitionPeriod: time.Minute, Thresholds: []pressure.Threshold{
@@ -290,8 +291,9 @@ func TestManager_Reclaims(t *testing.T) {
 	})
 }
 
-// TestManager_MemoryFirst checks that the node is observed while disk space is reclaimed and while the
-// usage of the disk is measured, and that both end if the node becomes short of memory.
+// TestManager_MemoryFirst checks that the node is observed while disk space is reclaimed and while
+// the usage of the disk is measured. If the node becomes short of memory, the reclaim or the
+// measurement must end.
 func TestManager_MemoryFirst(t *testing.T) {
 	for name, hang := range map[string]func(*managerTest){
 		"reclaim":     func(m *managerTest) { m.reclaim.hangs = true },
@@ -323,8 +325,9 @@ func TestManager_MemoryFirst(t *testing.T) {
 	}
 }
 
-// TestManager_ReclaimInterval checks that notifications of the kernel do not repeat a reclaim that was
-// not sufficient if no pod can be evicted, and that another threshold is acted on at once.
+// TestManager_ReclaimInterval checks that a notification of the kernel does not repeat a reclaim
+// that freed too little, if no pod can be evicted. When another threshold is met, the Manager
+// reclaims and evicts at once.
 func TestManager_ReclaimInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManagerTest(hardPolicy)
@@ -440,8 +443,8 @@ func TestManager_Restarted(t *testing.T) {
 	m.checkAgain(t, "does not stop", evictionCheckInterval, "web")
 }
 
-// TestManager_OnEvict checks that the age of the observation includes the time for measuring pods,
-// and that no age is reported if no pod is evicted.
+// TestManager_OnEvict checks that the age of the observation that OnEvict gets includes the time
+// for measuring pods. OnEvict must not be called if no pod is evicted.
 func TestManager_OnEvict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManagerTest(hardPolicy)
@@ -450,13 +453,13 @@ func TestManager_OnEvict(t *testing.T) {
 		m.node.disk = 50
 		m.checkAgain(t, "no pods", observeInterval)
 		if len(got) > 0 {
-			t.Errorf("without pods: got %q, want none", got)
+			t.Errorf("calls of OnEvict without pods: got %q, want none", got)
 		}
 		m.run("web", 0, 300)
 		m.usageHangs = true
 		m.checkAgain(t, "short of disk space", evictionCheckInterval, "web")
 		if want := []string{"nodefs.available " + usageTimeout.String()}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("calls of OnEvict: got %q, want %q", got, want)
 		}
 	})
 }

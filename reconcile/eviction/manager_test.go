@@ -85,7 +85,7 @@ func TestManager_Conditions(t *testing.T) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if n.observed != observed || !slices.Equal(published, want) {
-				t.Errorf("%s: got %d observations and %q, want %d and %q", name, n.observed, published, observed, want)
+				t.Errorf("%s: got %d observations and published conditions %q, want %d and %q", name, n.observed, published, observed, want)
 			}
 			n.observed, published = 0, nil
 		}
@@ -110,7 +110,7 @@ func TestManager_Conditions(t *testing.T) {
 }
 
 // TestManager_FirstCompleteObservation checks that the node is observed again as soon as the file
-// systems of the runtime are known, and that the conditions are then published as known, even if they
+// systems of the runtime are known. The conditions must then be published as known, even if they
 // have not changed.
 func TestManager_FirstCompleteObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestManager_FirstCompleteObservation(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if len(published) != 2 {
-			t.Errorf("later: got %+v, want nothing more", published)
+			t.Errorf("later: got published conditions %+v, want no more", published)
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -32,7 +32,7 @@ import (
 // podDirs returns the pod directories below a root directory.
 func podDirs(root string) volume.Dir { return volume.Dir{Root: filepath.Join(root, "pods")} }
 
-// evictions contains the evicted versions by pod.
+// evictions contains the evictions and deletions that were requested, by the name of the pod.
 type evictions map[string]plan.Eviction
 
 func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Eviction) error {
@@ -48,7 +48,7 @@ func (e evictions) Delete(_ context.Context, key types.NamespacedName, uid types
 	return nil
 }
 
-// layers is the response of a runtime for every pod.
+// layers is a runtime that responds with the same layers, or with the same error, to every request.
 type layers struct {
 	of       map[string]int64
 	reported bool // the runtime reports layers
@@ -198,9 +198,9 @@ func TestStorageLimiter_NoLayers(t *testing.T) {
 	}
 }
 
-// TestStorageLimiter_SlowRuntime checks that the runtime is called once per round and not for
-// a pod that exceeds its limit without its layers, so that a runtime that does not respond
-// does not delay the eviction of that pod.
+// TestStorageLimiter_SlowRuntime checks that a runtime that does not respond does not delay the
+// eviction of a pod whose volumes and logs already exceed its limit. podd first evicts this pod.
+// Then it queries the layers of all other pods with one call for each round.
 func TestStorageLimiter_SlowRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -268,7 +268,7 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 	for _, p := range reported[0] {
 		all.WriteString(p.String() + "\n")
 		if p.Pod.Name != "p" || p.Path != "/m/p.yaml" || p.Position.Line != 3 || !strings.Contains(p.Message, "; ") {
-			t.Errorf("got %+v, want the pod, its file and a remedy", p)
+			t.Errorf("problem: got %+v, want one with the pod, its file and a remedy", p)
 		}
 	}
 	for part := range broken {

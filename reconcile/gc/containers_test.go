@@ -65,8 +65,9 @@ func TestContainerPolicy(t *testing.T) {
 	}
 }
 
-// TestContainerPolicy_Laws checks for random containers that needed and young containers remain,
-// that no container is removed without need, and that only needed containers exceed the maximum.
+// TestContainerPolicy_Laws checks three laws for random containers: needed and young containers
+// remain, no container is removed unless the maximum is exceeded, and only needed containers exceed
+// the maximum.
 func TestContainerPolicy_Laws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Now()

@@ -10,8 +10,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// TestClock checks the age of the times of a journal at the time when podd reads the journal. The
-// journal was written 10 minutes after a boot, and its times are 60s before the write.
+// TestClock checks how old the times in a journal are when podd reads the journal. The journal was
+// written 10 minutes after a boot. The times in it are 60 seconds before it was written.
 func TestClock(t *testing.T) {
 	written := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), BootID: "a", SinceBoot: 10 * time.Minute}
 	for name, test := range map[string]struct {
@@ -60,8 +60,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClock_OlderFormat checks that the wall clock measures the age of a journal without times
-// since the boot. A time in the future is treated as now.
+// TestClock_OlderFormat checks that podd computes the age of a journal from the wall clock if the
+// journal has no times since the boot. A time in the future is treated as now.
 func TestClock_OlderFormat(t *testing.T) {
 	now := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), BootID: "a", SinceBoot: time.Minute}
 	s := Store{Root: t.TempDir(), Clock: func() state.ClockReading { return now }}

@@ -20,7 +20,7 @@ import (
 // formatUID is the UID of the pod in testdata/formats.
 const formatUID types.UID = "8f7b2c1e-0000-4000-8000-0123456789ab"
 
-// dropped contains the fields of earlier formats that podd no longer needs.
+// dropped contains the fields of earlier formats that podd no longer reads.
 var dropped = map[string]bool{".stopping.Restart": true}
 
 // journalFormats returns one journal for each format that podd has ever used, as it was written by
@@ -123,17 +123,18 @@ func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	}
 }
 
-// wantWithin checks that the JSON value is contains all fields and elements of the JSON value was.
-func wantWithin(t *testing.T, at string, was, is any) {
+// wantWithin checks that the JSON value decoded contains all fields and elements of the JSON value
+// stored.
+func wantWithin(t *testing.T, at string, stored, decoded any) {
 	t.Helper()
-	object, ok := was.(map[string]any)
+	object, ok := stored.(map[string]any)
 	if !ok {
-		if !reflect.DeepEqual(was, is) {
-			t.Errorf("%s: got %v, want %v", at, is, was)
+		if !reflect.DeepEqual(stored, decoded) {
+			t.Errorf("%s: got %v, want %v", at, decoded, stored)
 		}
 		return
 	}
-	found, _ := is.(map[string]any)
+	found, _ := decoded.(map[string]any)
 	for field, value := range object {
 		path := at + "." + field
 		if _, name, _ := bytes.Cut([]byte(path), []byte(".json")); !dropped[string(name)] {

@@ -32,11 +32,12 @@ func TestWrite_TooLarge(t *testing.T) {
 	}
 	j.Hash = strings.Repeat("x", maxBytes)
 	if err := s.Write(j, true); err == nil || !strings.Contains(err.Error(), "(limit 1048576)") {
-		t.Errorf("a journal above the limit: got error %v", err)
+		t.Errorf("journal above the limit: got error %v, want one with \"(limit 1048576)\"", err)
 	}
 }
 
-// TestStore_Durable checks that Write passes its argument durable to Store.Replace.
+// TestStore_Durable checks that Write calls Store.Replace with the value of its own parameter
+// durable.
 func TestStore_Durable(t *testing.T) {
 	var got []bool
 	s := Store{Root: t.TempDir(), Replace: func(dir string, _ []byte, durable bool) error {

@@ -45,21 +45,21 @@ func TestSupersede(t *testing.T) {
 			}
 			_, before := s.Read("u")
 			if missing := errors.Is(before, fs.ErrNotExist); before == nil || missing != (name == "nothing") {
-				t.Errorf("error of reading before Supersede: got %v, want fs.ErrNotExist %t", before, name == "nothing")
+				t.Errorf("error of reading before Supersede: got %v, want fs.ErrNotExist: %t", before, name == "nothing")
 			}
 			err := s.ReplaceUnreadable(j, true)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Fatalf("got %v, want %q", err, test.err)
+				t.Fatalf("got error %v, want %q", err, test.err)
 			}
 			if got, rerr := s.Read("u"); err == nil && (rerr != nil || got.Finished == nil) {
 				t.Errorf("journal after Supersede: got %+v (error %v), want the new one", got, rerr)
 			}
 			info, lerr := os.Lstat(path + UnreadableSuffix)
 			if test.keeps == "" && !errors.Is(lerr, fs.ErrNotExist) || test.keeps == "-" && (lerr != nil || info.Mode().IsRegular()) {
-				t.Errorf("unreadable journal under its second name: got %v (error %v), want kept %q", info, lerr, test.keeps)
+				t.Errorf("kept unreadable journal: got file info %v (error %v), want content %q (\"\": no file, \"-\": not a regular file)", info, lerr, test.keeps)
 			}
 			if text, err := os.ReadFile(path + UnreadableSuffix); len(test.keeps) > 1 && string(text) != test.keeps {
-				t.Errorf("unreadable journal under its second name: got %q (error %v), want %q", text, err, test.keeps)
+				t.Errorf("kept unreadable journal: got content %q (error %v), want %q", text, err, test.keeps)
 			}
 		})
 	}

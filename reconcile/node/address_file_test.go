@@ -94,7 +94,7 @@ func TestAddressFollower_HangingDisk(t *testing.T) {
 		}
 		for _, want := range []string{"10.0.0.1", "10.0.0.3"} {
 			if got := <-written; got != want {
-				t.Errorf("stored %s, want %s", got, want)
+				t.Errorf("stored address: got %s, want %s", got, want)
 			}
 		}
 		h.set("10.0.0.4 default=10.0.0.4")

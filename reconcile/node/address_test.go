@@ -84,8 +84,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoice_Lasts checks that no reading replaces an address by the loopback address, or an IPv4
-// address by an IPv6 address.
+// TestChoice_Lasts checks that no reading replaces an address with the loopback address, or an IPv4
+// address with an IPv6 address.
 func TestChoice_Lasts(t *testing.T) {
 	pool := []netip.Addr{{}}
 	for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.88.0.1", "fd00::1", "fd00::2"} {

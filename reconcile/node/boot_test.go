@@ -17,6 +17,6 @@ func TestRecordBoot(t *testing.T) {
 		}
 	}
 	if _, err := recordBoot(filepath.Join(path, "x"), "a"); err == nil {
-		t.Error("got no error for a file that cannot be written")
+		t.Error("file that cannot be written: got no error, want one")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// TestDiskWatcher checks that large changes of the size are published. If nothing of the
-// new size is allocatable, the change is only logged, once.
+// TestDiskWatcher checks that large changes of the size are published. If the reservations leave
+// nothing of the new size allocatable, the change is not published, and is logged once.
 func TestDiskWatcher(t *testing.T) {
 	const gib = 1 << 30
 	var log strings.Builder

@@ -108,7 +108,7 @@ func TestAddressFollower(t *testing.T) {
 		h.set("10.0.0.1 default=10.0.0.1")
 		h.wake <- struct{}{}
 		if got := reported(); got != "127.0.0.1 10.0.0.1" || f.Addresses().String() != "10.0.0.1" {
-			t.Errorf("after an event: got reports %s and address %s, want 127.0.0.1 and then 10.0.0.1", got, f.Addresses())
+			t.Errorf("after an event: got reports %s and address %s, want reports 127.0.0.1 10.0.0.1 and address 10.0.0.1", got, f.Addresses())
 		}
 		time.Sleep(time.Second)
 		h.set("10.0.0.2 default=10.0.0.2")

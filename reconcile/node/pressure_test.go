@@ -48,7 +48,7 @@ func TestPressureObserver(t *testing.T) {
 	storage := &fakeStorage{err: errors.New("unavailable")}
 	p, _ := newTestObserver(t, storage, &log)
 	if _, ok := p.locate(t.Context()); ok {
-		t.Error("failed request: got mount points")
+		t.Error("failed request: got mount points, want none")
 	}
 	o := p.Observe()
 	for _, s := range []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable, pressure.NodefsAvailable, pressure.NodefsInodesFree} {
@@ -60,18 +60,18 @@ func TestPressureObserver(t *testing.T) {
 		t.Errorf("allocatable memory: got %+v, want %+v", got, want)
 	}
 	if _, ok := o.Signals[pressure.ImagefsAvailable]; ok || o.Layout.Nodefs == 0 || o.Layout.Imagefs != o.Layout.Nodefs || o.Layout.Containerfs != o.Layout.Nodefs {
-		t.Errorf("before the runtime responds: got layout %+v and image file system %v, want one file system", o.Layout, ok)
+		t.Errorf("before the runtime responds: got layout %+v, image file system observed: %t; want the same file system for all, observed: false", o.Layout, ok)
 	}
 	storage.err, storage.images = nil, []runtime.Filesystem{{Mountpoint: "/proc"}}
 	storage.layers = []runtime.Filesystem{{Mountpoint: t.TempDir()}}
 	s, ok := p.locate(t.Context())
 	if !ok {
-		t.Fatal("got no mount points")
+		t.Fatal("successful request: got no mount points, want some")
 	}
 	p.newStorage <- s
 	o = p.Observe()
 	if _, ok := o.Signals[pressure.ContainerfsInodesFree]; !ok || o.Layout.Imagefs == o.Layout.Nodefs || o.Layout.Containerfs != o.Layout.Nodefs {
-		t.Errorf("separate images: got layout %+v, containerfs observed %v", o.Layout, ok)
+		t.Errorf("separate images: got layout %+v, containerfs observed: %t; want another file system for images only, observed: true", o.Layout, ok)
 	}
 	if log.Len() > 0 {
 		t.Errorf("got log %s, want none", log.String())
@@ -94,7 +94,7 @@ func TestPressureObserver_Hangs(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			before := time.Now()
 			if _, ok := p.Observe().Signals[pressure.ImagefsAvailable]; !ok || !time.Now().Equal(before) {
-				t.Fatalf("image file system observed: %v after %s", ok, time.Since(before))
+				t.Fatalf("image file system: got observed: %t after %s, want observed: true after 0s", ok, time.Since(before))
 			}
 		}
 		cancel()
@@ -122,7 +122,7 @@ func TestPressureObserver_Problems(t *testing.T) {
 	}
 	p.storage = storage{images: "/does-not-exist", layers: "/does-not-exist"}
 	if o := p.Observe(); o.Layout.Imagefs != 0 {
-		t.Errorf("missing file system: got layout %+v", o.Layout)
+		t.Errorf("missing file system: got layout %+v, want Imagefs 0", o.Layout)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestPressureObserver_Completed(t *testing.T) {
 		go func() { done <- p.Run(ctx) }()
 		time.Sleep(time.Minute)
 		if p.Observe().IsComplete {
-			t.Error("runtime unavailable: got a complete observation")
+			t.Error("runtime unavailable: got a complete observation, want an incomplete one")
 		}
 		storage.fails.Store(false)
 		begin := time.Now()

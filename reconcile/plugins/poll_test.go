@@ -140,8 +140,8 @@ func (l *logBuffer) until(want string) {
 	}
 }
 
-// TestRun_WithoutInotify checks that plugins are found while all inotify instances
-// are in use, and that events are used again after an instance was released.
+// TestRun_WithoutInotify checks that plugins are found by polling while all inotify instances are
+// in use. When an instance is released, the Watcher must use events again.
 func TestRun_WithoutInotify(t *testing.T) {
 	if !inUserNamespace(t, "3") {
 		return

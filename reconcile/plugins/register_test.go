@@ -28,9 +28,9 @@ func TestPluginInfo(t *testing.T) {
 		p, err := newPlugin(c.info, socket)
 		switch {
 		case c.want == "" && (err != nil || p.Endpoint != c.endpoint):
-			t.Errorf("%+v: got %+v, %v", c.info, p, err)
+			t.Errorf("%+v: got plugin %+v (error %v), want endpoint %q", c.info, p, err, c.endpoint)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%+v: got %v, want %q", c.info, err, c.want)
+			t.Errorf("%+v: got error %v, want one with %q", c.info, err, c.want)
 		}
 	}
 }
@@ -38,6 +38,6 @@ func TestPluginInfo(t *testing.T) {
 // TestBounded checks that the text of a plugin is truncated to valid UTF-8.
 func TestBounded(t *testing.T) {
 	if got := TruncateText(strings.Repeat("ä", 1000) + "\xff"); len(got) > maxTextLength+len("…") || !strings.HasSuffix(got, "…") {
-		t.Errorf("got %d bytes: %q", len(got), got)
+		t.Errorf("got %d bytes: %q; want at most maxTextLength bytes and \"…\" at the end", len(got), got)
 	}
 }

@@ -71,7 +71,7 @@ func TestCall_Errors(t *testing.T) {
 	}
 	to.Ports = nil
 	if _, err := CallHTTPHook(t.Context(), hook("/", v1.URISchemeHTTP), to); err == nil || !strings.Contains(err.Error(), `no port "web"`) {
-		t.Errorf("unknown port: %v", err)
+		t.Errorf("unknown port: got error %v, want one with 'no port \"web\"'", err)
 	}
 	if _, err := CallHTTPHook(t.Context(), &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}, to); err == nil {
 		t.Error("unsupported handler: got no error, want one")

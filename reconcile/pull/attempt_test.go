@@ -17,8 +17,8 @@ import (
 )
 
 // TestOrder checks that credentials are tried in this order: the Secrets of the pod, config.json,
-// the providers. Providers are run only if the registry rejects all other credentials. A provider
-// that fails does not prevent a pull.
+// the providers. Providers are run only if the registry rejects all other credentials. A failure of
+// a provider does not prevent a pull.
 func TestOrder(t *testing.T) {
 	secret := func(password string) *v1.Secret {
 		return pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example": {"username": "b", "password": "`+password+`"}}`)
@@ -79,7 +79,7 @@ func TestOrder(t *testing.T) {
 				got, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "registry.example/web:1", Policy: "Always", Secrets: secrets}, func() {})
 				if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
 					(got.Warning == "") != (test.warns == "") || !strings.Contains(got.Warning, test.warns) {
-					b.t.Errorf("got warning %q, error %v", got.Warning, err)
+					b.t.Errorf("got warning %q and error %v, want warning %q and error %q", got.Warning, err, test.warns, test.fails)
 				}
 				if got := strings.Join(tried, " "); got != test.tried {
 					b.t.Errorf("got attempts %q, want %q", got, test.tried)

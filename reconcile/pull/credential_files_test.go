@@ -19,7 +19,7 @@ func TestNewCredentialFiles(t *testing.T) {
 		var got []string
 		for _, f := range pull.NewCredentialFiles("/r", test.workDir, test.home) {
 			if f.IsLegacy != strings.HasSuffix(f.Path, "/.dockercfg") {
-				t.Errorf("%s: IsLegacy is %t", f.Path, f.IsLegacy)
+				t.Errorf("%s: got IsLegacy %t, want %t", f.Path, f.IsLegacy, !f.IsLegacy)
 			}
 			got = append(got, f.Path)
 		}

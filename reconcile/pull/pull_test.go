@@ -104,7 +104,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A dated is a runtime that reports when images were built.
+// A dated is a runtime that reports the time at which its images were built.
 type dated struct {
 	pull.Runtime
 	built time.Time
@@ -431,7 +431,7 @@ func TestOnEnsure(t *testing.T) {
 		"Always false true", "IfNotPresent false true", "Never false unknown", "Always unknown unknown",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("policy, present, pull required (-want +got):\n%s", diff)
+		t.Errorf("reports as \"policy, image on the node, pull required\" (-want +got):\n%s", diff)
 	}
 }
 
@@ -478,7 +478,7 @@ func TestRepair(t *testing.T) {
 	})
 }
 
-// An imported is a runtime whose images have the digests of an import.
+// An imported is a runtime whose images have the digests that an import gives them.
 type imported struct {
 	pull.Runtime
 	digests []string
@@ -490,8 +490,8 @@ func (i imported) ImageStatus(ctx context.Context, name string) (runtime.Image, 
 	return found, isPresent, err
 }
 
-// TestRepair_Imported checks that a damaged image is removed only if it was pulled from the registry
-// in its name.
+// TestRepair_Imported checks that a damaged image is removed only if it was pulled from the
+// registry that its name contains.
 func TestRepair_Imported(t *testing.T) {
 	const digest = "@sha256:1"
 	for name, test := range map[string]struct {

@@ -60,7 +60,8 @@ func runVerified(t *testing.T, mode kubelet.ImagePullCredentialsVerificationPoli
 	})
 }
 
-// restart replaces the Puller by one that has only the files of the records.
+// restart replaces the Puller with a new one. The new Puller has only the records that are stored
+// in files.
 func (v *verified) restart() {
 	v.options.Records = record.New(v.root)
 	v.Puller = pull.New(v.options)
@@ -74,7 +75,7 @@ func (v *verified) reason(policy string, secrets ...*v1.Secret) string {
 		return e.Reason
 	}
 	if err != nil {
-		v.t.Errorf("got error %v, want a PullError", err)
+		v.t.Errorf("got error %v, want one with a reason", err)
 	}
 	return ""
 }
@@ -218,7 +219,8 @@ func TestVerify_NodeCredentials(t *testing.T) {
 	})
 }
 
-// TestVerify_Shared checks that both pods are recorded that share a pull with equal credentials.
+// TestVerify_Shared checks that two pods that share a pull with equal credentials are both
+// recorded.
 func TestVerify_Shared(t *testing.T) {
 	runVerified(t, kubelet.NeverVerifyPreloadedImages, pull.Options{}, func(v *verified) {
 		done := make(chan string)
@@ -274,11 +276,11 @@ func TestVerify_Sources(t *testing.T) {
 		v.expect("the first pod", 1, "", v.reason("IfNotPresent", keySecret("team", "key", "right")))
 		r := effect.ImageRequest{Image: private, Policy: "Never", Secrets: []*v1.Secret{keySecret("team", "key", "wrong")}, Source: "https://fleet.example"}
 		if _, err := v.Ensure(v.t.Context(), r, func() {}); err == nil {
-			v.t.Error("got no error for a Secret of another source")
+			v.t.Error("Secret of another source: got no error, want one")
 		}
 		r.Source = "files"
 		if _, err := v.Ensure(v.t.Context(), r, func() {}); err != nil {
-			v.t.Errorf("got error %v for a changed Secret", err)
+			v.t.Errorf("changed Secret: got error %v, want none", err)
 		}
 	})
 }
@@ -296,7 +298,7 @@ func TestVerify_Canceled(t *testing.T) {
 				defer cancel()
 				r := effect.ImageRequest{Image: private, Policy: "Always", Secrets: []*v1.Secret{keySecret("team", "key", "right")}}
 				if _, err := v.Ensure(ctx, r, func() {}); !errors.Is(err, context.DeadlineExceeded) {
-					v.t.Errorf("got error %v, want a deadline", err)
+					v.t.Errorf("got error %v, want an exceeded deadline", err)
 				}
 				v.AddImages(private)
 				want := "ErrImageNeverPull"
@@ -340,7 +342,7 @@ func TestVerify_BrokenRecord(t *testing.T) {
 			v.t.Fatalf("got files %v, want one record; %v", files, err)
 		}
 		if data, err := os.ReadFile(files[0]); err != nil || strings.Contains(string(data), "right") {
-			v.t.Errorf("the record contains the password: %s, %v", data, err)
+			v.t.Errorf("record: got %s (error %v), want one without the password", data, err)
 		}
 		damage := func() {
 			if err := os.WriteFile(files[0], make([]byte, 100), 0o600); err != nil {
@@ -364,8 +366,8 @@ func TestVerify_BrokenRecord(t *testing.T) {
 	})
 }
 
-// TestVerify_OtherName checks that a preloaded image keeps its use under its name after the same image was
-// pulled from a registry.
+// TestVerify_OtherName checks that every pod may still use a preloaded image under its own name
+// after the same image was pulled from a registry under another name.
 func TestVerify_OtherName(t *testing.T) {
 	runVerified(t, kubelet.NeverVerifyPreloadedImages, pull.Options{}, func(v *verified) {
 		const id = "sha256:1"
@@ -377,7 +379,7 @@ func TestVerify_OtherName(t *testing.T) {
 		}
 		for _, name := range []string{private, id} {
 			if err := v.ensure(name, "Never"); err == nil {
-				v.t.Errorf("%s: got no error for a pod without a Secret", name)
+				v.t.Errorf("%s: pod without a Secret: got no error, want one", name)
 			}
 		}
 	})

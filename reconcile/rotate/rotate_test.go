@@ -30,7 +30,8 @@ type fixture struct {
 	log  Log
 	out  *os.File
 	line int
-	// reopened counts the calls of Options.Reopen, and broken is their error.
+	// reopened is the number of calls of Options.Reopen. broken is the error that these calls
+	// return.
 	reopened int
 	broken   error
 }
@@ -158,7 +159,7 @@ func TestRotate(t *testing.T) {
 		t.Fatalf("second rotation: got files %v, want 0.log, a compressed file and an uncompressed file", names)
 	}
 	if got := b.lines(false); len(got) != b.line || !slices.IsSorted(got) {
-		t.Errorf("got %d lines, want %d", len(got), b.line)
+		t.Errorf("lines after the second rotation: got %d, want %d in ascending order", len(got), b.line)
 	}
 	for range 5 {
 		b.write(maxSize)

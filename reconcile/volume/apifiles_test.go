@@ -141,7 +141,7 @@ func TestPodFiles_Mounts(t *testing.T) {
 				t.Errorf("with a mount: got error %v, want %v", err, safepath.ErrMount)
 			}
 			if _, err := os.Stat(kept); err != nil {
-				t.Errorf("file in the mount: %v", err)
+				t.Errorf("file in the mount: got error %v, want the file kept", err)
 			}
 			must(t, unix.Unmount(at, 0))
 			_, err = d.Prepare(t.Context(), pod, constantFiles(files))
@@ -160,8 +160,8 @@ func readlink(t *testing.T, vol string) string {
 	return link
 }
 
-// TestPodFiles_Memory checks that all volumes except configMapType are on a tmpfs, and that the parent
-// directory of every volume has mode 0700.
+// TestPodFiles_Memory checks that all volumes except that of type configMapType are on a tmpfs. The
+// parent directory of every volume must have mode 0700.
 func TestPodFiles_Memory(t *testing.T) {
 	d := newDir(t)
 	d.MemoryVolumeLimit = 64 << 20

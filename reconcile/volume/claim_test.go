@@ -105,7 +105,7 @@ func TestClaim(t *testing.T) {
 	}
 	must(t, d.Remove(t.Context(), uid))
 	if _, err := os.Stat(filepath.Join(path, "x")); err != nil {
-		t.Errorf("file in the claim after the pod was removed: %v", err)
+		t.Errorf("file in the claim after the pod was removed: got error %v, want the file kept", err)
 	}
 	must(t, claims.Remove(t.Context(), dataClaim, d.Root))
 	if kept, err := claims.List(d.Root); err != nil || len(kept) > 0 {
@@ -467,7 +467,7 @@ func TestClaim_Cluster(t *testing.T) {
 }
 
 // TestClaim_FSGroupNestedVolumes checks that the files of a local volume get the group of the pod.
-// Excepted are mounts in the volume, and volumes in it that other pods use.
+// Mounts in the volume, and volumes in it that other pods use, must keep their group.
 func TestClaim_FSGroupNestedVolumes(t *testing.T) {
 	d, _ := newDirWithClaims(t)
 	srv, other := t.TempDir(), t.TempDir()

@@ -101,9 +101,9 @@ func TestWatcher_Trigger(t *testing.T) {
 }
 
 // TestWatcher_LimitEvents checks that a change of a file of a cgroup causes an event, even if the
-// cgroup is created after Open or created again. It uses cgroup.events instead of memory.events, because
-// the v2 hierarchy of a hybrid host has no memory controller; the kernel notifies of both in the same
-// way.
+// cgroup is created or recreated after Open. The test uses cgroup.events instead of memory.events,
+// because the v2 hierarchy of a hybrid host has no memory controller. The kernel sends the same
+// notification for both files.
 func TestWatcher_LimitEvents(t *testing.T) {
 	hierarchy := unifiedHierarchy(t)
 	dir := filepath.Join(hierarchy, "podd-memorywatch-"+strconv.Itoa(os.Getpid()))

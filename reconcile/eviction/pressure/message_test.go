@@ -2,9 +2,9 @@ package pressure
 
 import "testing"
 
-// TestMet_String checks that the available amount and the threshold are rounded, that the
-// available amount is never shown as equal to a larger threshold, and that a threshold which is
-// configured as a percentage is shown with it.
+// TestMet_String checks that the available amount and the threshold are rounded. The available
+// amount must never be shown as equal to a larger threshold. A threshold that is configured as a
+// percentage must be shown with the percentage.
 func TestMet_String(t *testing.T) {
 	met := func(s Signal, l Limit, capacity, available int64) MetThreshold {
 		return MetThreshold{Threshold{Signal: s, Limit: l}, l.AmountFor(capacity), available}

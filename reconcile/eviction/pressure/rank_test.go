@@ -134,7 +134,7 @@ func TestRank_Laws(t *testing.T) {
 func TestLayout_Reclaims(t *testing.T) {
 	for name, test := range map[string]struct {
 		layout                       Layout
-		nodefs, imagefs, containerfs string // c for containers, i for images
+		nodefs, imagefs, containerfs string // what frees space on each file system: c for containers, i for images
 	}{
 		"one disk":               {oneDisk, "ci", "ci", "ci"},
 		"separate images":        {Layout{1, 2, 2}, "", "ci", "ci"},

@@ -118,8 +118,8 @@ func TestCollector_NoMaximum(t *testing.T) {
 	}
 }
 
-// TestFinished checks that only containers of finished pods are removed, and only if the end of the
-// pod does not depend on them.
+// TestFinished checks that only containers of finished pods are removed, and only if podd no longer
+// needs them to determine the end of the pod.
 func TestFinished(t *testing.T) {
 	reports := map[string]*state.Report{}
 	for _, name := range []string{"runs", "completed", "unrecorded", "stopping", "evicted", "evicted-once", "cluster", "foreign"} {

@@ -424,7 +424,7 @@ func TestPrune_ManyImages(t *testing.T) {
 			}
 			f.ForgetCalls()
 			if all, err := f.Prune(f.t.Context()); len(all) != n || err != nil {
-				f.t.Errorf("%d unused images: got %d removed images, error %v", n, len(all), err)
+				f.t.Errorf("%d unused images: got %d removed images and error %v, want all images removed and no error", n, len(all), err)
 			}
 			if n := len(f.Calls("ListImages")); n != 1 {
 				f.t.Errorf("got %d lists of all images, want 1", n)

@@ -136,7 +136,7 @@ func TestToken_Cache(t *testing.T) {
 			name, account, _ := strings.Cut(pod, "/")
 			users, err := b.request(name, account)
 			if want := account != ""; err != nil || strings.Contains(users, "ns/"+account+"/") != want {
-				t.Errorf("%s: got users %q, error %v", pod, users, err)
+				t.Errorf("pod %s: got users %q and error %v, want a user with the pod's service account: %t", pod, users, err, want)
 			}
 		}
 		if got := b.requests(); got != test.requests {
@@ -164,7 +164,7 @@ func TestTokenCache(t *testing.T) {
 		got += get("a")
 		time.Sleep(time.Nanosecond)
 		if got += get("a"); got != "11213" || len(c.tokens) != 1 {
-			t.Errorf("got tokens %s and %d in the cache, want 11213 and 1", got, len(c.tokens))
+			t.Errorf("got the sequence of tokens %s and %d tokens in the cache, want 11213 and 1", got, len(c.tokens))
 		}
 	})
 }
@@ -184,6 +184,6 @@ func TestServiceAccount(t *testing.T) {
 		}
 	}
 	if _, err := b.ServiceAccount(t.Context(), Request{Repository: "a.io/web", Pod: Pod{ServiceAccount: "other"}}); err == nil {
-		t.Error("a missing service account: got no error")
+		t.Error("a missing service account: got no error, want one")
 	}
 }

@@ -194,8 +194,8 @@ func TestCache_Expires(t *testing.T) {
 	})
 }
 
-// TestFailures checks that the error names the failed plugin and the cause, quotes no
-// secret, and that the credentials of the other plugins are returned.
+// TestFailures checks that the error names the failed plugin and the cause, and quotes no secret.
+// The credentials of the other plugins must still be returned.
 func TestFailures(t *testing.T) {
 	good := pluginFor("a.io", "answer", response("ann", `"cacheKeyType": "Image"`))
 	responds := func(text string) config.CredentialProvider { return pluginFor("a.io", "answer", text) }

@@ -91,8 +91,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestStore_Failed checks that a pull that failed leaves no intent, also if another pull is in
-// progress.
+// TestStore_Failed checks that a failed pull leaves no intent, also if another pull is in progress.
 func TestStore_Failed(t *testing.T) {
 	s := New(t.TempDir())
 	succeed(t, s.BeginPull(image, ""), s.BeginPull(image, ""), s.EndPull(image, true))
@@ -206,12 +205,12 @@ func TestPrune_InProgress(t *testing.T) {
 	check(t, s, image, id, verify.Recorded)
 }
 
-// unlisted is a node whose runtime knows its images, but does not list them.
+// unlisted is a node whose runtime reports the status of an image by its name, but lists no images.
 type unlisted struct{ node }
 
 func (unlisted) ListImages(context.Context) ([]runtime.Image, error) { return nil, nil }
 
-// during is a node on which add is called after the images were listed.
+// during is a node that calls its function add after ListImages has determined the images.
 type during struct {
 	node
 	add func()

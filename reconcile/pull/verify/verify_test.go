@@ -136,8 +136,8 @@ func TestDecideOffline(t *testing.T) {
 	}
 }
 
-// TestDecide_OtherName checks which names of an image that was pulled from one repository may be used
-// without credentials, because the image was preloaded with them.
+// TestDecide_OtherName checks an image that was pulled from one repository and has other names,
+// too. A pod without credentials may use the image only under a name with which it was preloaded.
 func TestDecide_OtherName(t *testing.T) {
 	names := []string{"registry.example/team/web:1", "registry.example/team/web@sha256:d", "docker.io/library/web:1", "docker.io/library/web@sha256:d", "docker.io/library/web:latest"}
 	byTeam := map[string]kubelet.ImagePullCredentials{"registry.example/team/web": {}}

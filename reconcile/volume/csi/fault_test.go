@@ -18,8 +18,8 @@ import (
 	"podd/runtime/runtimetest/csidriver"
 )
 
-// TestCrash checks that a restarted podd does not repeat completed calls. It completes the other
-// operations, even if the driver registers later.
+// TestCrash checks that a restarted podd does not repeat calls that were completed. It must
+// complete the interrupted operations, even if the driver registers later.
 func TestCrash(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, newVolume(pod1))
@@ -260,7 +260,7 @@ func TestUnreadable(t *testing.T) {
 	m.unpublish(t, pod1)
 }
 
-// TestInvalidNames checks that names are rejected that are not valid in paths or requests.
+// TestInvalidNames checks that names that are not valid in paths or requests are rejected.
 func TestInvalidNames(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	for _, change := range []func(*refs.CSIVolume){

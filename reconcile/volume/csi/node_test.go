@@ -52,8 +52,8 @@ type testNode struct {
 	killPodd func()             // stops podd without unpublishing any volume
 }
 
-// newTestNode starts podd and a driver. can contains the node service capabilities of the driver,
-// such as "STAGE_UNSTAGE_VOLUME".
+// newTestNode starts podd and a driver. The parameter can contains the capabilities of the driver's
+// node service, such as "STAGE_UNSTAGE_VOLUME".
 func newTestNode(t *testing.T, o Options, can ...string) *testNode {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
