@@ -236,10 +236,10 @@ func TestRemove_Busy(t *testing.T) {
 	err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil)
 	var busy *busyError
 	if !errors.As(err, &busy) {
-		t.Fatalf("got %v, want a *busyError", err)
+		t.Fatalf("got error %v, want one of the type *busyError", err)
 	}
 	if diff := cmp.Diff(busyError{UID: uid, Path: at, Processes: 1}, *busy); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("fields of the error (-want +got):\n%s", diff)
 	}
 	if dirs := remaining(points, parent); len(dirs) != 1 {
 		t.Errorf("remaining cgroups: got %v, want only the cgroup with the process", dirs)
@@ -269,7 +269,7 @@ func TestRemovePod_TerminatesProcesses(t *testing.T) {
 	}
 	var busy *busyError
 	if err := RemovePod(t.Context(), root, uid, killProcess); !errors.As(err, &busy) {
-		t.Errorf("got %v, want a *busyError", err)
+		t.Errorf("got error %v, want one of the type *busyError", err)
 	}
 	if len(killed) != 1 {
 		t.Errorf("killed processes: got %v, want one", killed)
@@ -287,7 +287,7 @@ func TestMountPoints(t *testing.T) {
 		{Major: 0, Minor: 31, Root: "/", Mountpoint: "/sys/fs/cgroup/unified"},
 	})
 	if diff := cmp.Diff([]string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mount points (-want +got):\n%s", diff)
 	}
 }
 

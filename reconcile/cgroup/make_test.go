@@ -29,7 +29,7 @@ func readCgroupFile(t *testing.T, points []string, at, file string) string {
 	return ""
 }
 
-func TestMake(t *testing.T) {
+func TestCreate(t *testing.T) {
 	root, points := newTestRoot(t)
 	at := root + "/kubepods/burstable/pod" + uid
 	c := render.Cgroup{Path: at, CPUShares: 512, CPUQuota: 150000, CPUPeriod: 100000, Memory: 64 << 20, Pids: 100}
@@ -69,9 +69,9 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMake_CPUSet checks that a new cgroup below a cgroup that Create created has the CPUs of its
+// TestCreate_CPUSet checks that a new cgroup below a cgroup that Create created has the CPUs of its
 // parent from the beginning. With cgroup v2 the kernel always does this.
-func TestMake_CPUSet(t *testing.T) {
+func TestCreate_CPUSet(t *testing.T) {
 	root, points := newTestRoot(t)
 	if err := Create(render.Cgroup{Path: root + "/kubepods"}); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestMake_InvalidParent(t *testing.T) {
+func TestCreate_InvalidParent(t *testing.T) {
 	for _, parent := range []string{"", "relative", "/a/../b", "/a/"} {
 		if err := Create(render.Cgroup{Path: parent}); err == nil {
 			t.Errorf("Create with parent %q: got no error, want one", parent)

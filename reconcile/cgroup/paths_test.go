@@ -13,7 +13,7 @@ func TestPodPaths(t *testing.T) {
 		"/a-b/kubepods/besteffort/podu-1", "/a_b.slice/a_b-kubepods.slice/a_b-kubepods-besteffort.slice/a_b-kubepods-besteffort-podu_1.slice",
 	}
 	if diff := cmp.Diff(want, PodPaths("/a-b", "u-1")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("paths of the pod (-want +got):\n%s", diff)
 	}
 }
 
@@ -24,6 +24,6 @@ func TestQOSPaths(t *testing.T) {
 		"/kubepods/burstable", "/kubepods.slice/kubepods-burstable.slice",
 		"/kubepods/besteffort", "/kubepods.slice/kubepods-besteffort.slice",
 	}}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("paths of kubepods and of the QoS classes (-want +got):\n%s", diff)
 	}
 }

@@ -100,7 +100,7 @@ func TestCheckV1V2(t *testing.T) {
 		"v1, not mounted":        {checkV1(limited, map[string]string{"": exists, "cpu": exists}), "the controller memory is not mounted"},
 	} {
 		if tt.want == "" && tt.err != nil || tt.want != "" && (tt.err == nil || !strings.Contains(tt.err.Error(), tt.want)) {
-			t.Errorf("%s: got %v, want %q", name, tt.err, tt.want)
+			t.Errorf("%s: got error %v, want %q", name, tt.err, tt.want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestParseStat(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if command, state := parseStat([]byte(tt.text)); command != tt.command || state != tt.state {
-			t.Errorf("parseStat(%q): got %q, %q, want %q, %q", tt.text, command, state, tt.command, tt.state)
+			t.Errorf("parseStat(%q): got command %q, state %q; want command %q, state %q", tt.text, command, state, tt.command, tt.state)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestUninterruptible(t *testing.T) {
 	}
 	write("8", "8 (flush) D 1")
 	if command, is := findUninterruptible(dir); !is || command != "flush" {
-		t.Errorf("a thread of state D: got %q, %t, want flush, true", command, is)
+		t.Errorf("a thread of state D: got command %q, uninterruptible: %t; want command \"flush\", uninterruptible: true", command, is)
 	}
 	if command, is := findUninterruptible(filepath.Join(dir, "absent")); is {
 		t.Errorf("a process that has exited: got %q, want no thread", command)

@@ -53,7 +53,7 @@ func TestVerify(t *testing.T) {
 	} {
 		err := checksum.Verify([]byte(text))
 		if missing := errors.Is(err, checksum.ErrMissing); missing != want.missing || (err != nil && !missing) != want.wrong {
-			t.Errorf("%s: got %v, want %+v", text, err, want)
+			t.Errorf("%s: got error %v, want %+v", text, err, want)
 		}
 	}
 }

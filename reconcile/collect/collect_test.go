@@ -183,12 +183,12 @@ func TestLowestFreeAttempt(t *testing.T) {
 	for container, want := range map[string]uint32{"c": 3, "d": 0, "none": 0} {
 		got, err := lowestFreeAttempt(filepath.Join(l.Dir, "p"), container)
 		if got != want || err != nil {
-			t.Errorf("%s: got %d, %v; want %d", container, got, err, want)
+			t.Errorf("container %q: got attempt %d (error %v), want %d", container, got, err, want)
 		}
 	}
 	for _, bad := range []string{"", ".", "..", "../p/c", "/c", "link"} {
 		if n, err := lowestFreeAttempt(filepath.Join(l.Dir, "p"), bad); err == nil {
-			t.Errorf("%q: got %d, want an error", bad, n)
+			t.Errorf("container %q: got attempt %d, want an error", bad, n)
 		}
 	}
 	if n, err := lowestFreeAttempt(filepath.Join(l.Dir, "none/p"), "c"); n != 0 || err != nil {
@@ -241,7 +241,7 @@ func TestLogsAndCgroups(t *testing.T) {
 	next, err := l.NextAttempts(pod)
 	must(t, err)
 	if diff := cmp.Diff(map[string]uint32{"c": 2, "i": 1}, next); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("next attempts (-want +got):\n%s", diff)
 	}
 	for attempt := range uint32(4) {
 		path := filepath.Join(l.Logs.Dir, "default_web-node1_u1/c", itoa(attempt)+".log")
@@ -270,7 +270,7 @@ func TestLogsAndCgroups(t *testing.T) {
 	for range 2 {
 		must(t, l.Remove(t.Context(), web, "u1"))
 		if left := append(names(t, l.Logs.Dir), names(t, l.Logs.LinkDir)...); len(left) > 0 {
-			t.Errorf("remaining: %q", left)
+			t.Errorf("remaining logs and links: got %q, want none", left)
 		}
 	}
 }
@@ -297,10 +297,10 @@ func TestMakeLogs(t *testing.T) {
 	}
 	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u1/link")))
 	if err := l.MakeLogDirs(pod, "link"); !errors.Is(err, safepath.ErrLink) {
-		t.Errorf("a link in place of the directory: got %v, want %v", err, safepath.ErrLink)
+		t.Errorf("a link in place of the directory: got error %v, want %v", err, safepath.ErrLink)
 	}
 	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u2")))
 	if err := l.MakeLogDirs(&manifest.Pod{Key: web, UID: "u2"}, "c"); !errors.Is(err, safepath.ErrLink) {
-		t.Errorf("a link in place of the pod's directory: got %v, want %v", err, safepath.ErrLink)
+		t.Errorf("a link in place of the pod's directory: got error %v, want %v", err, safepath.ErrLink)
 	}
 }

@@ -30,7 +30,7 @@ func TestPasses(t *testing.T) {
 		want := func(uid types.UID, message string) {
 			all.Go(func() {
 				if err := p.removeShared(uid, remove); fmt.Sprint(err) != message {
-					t.Errorf("%s: got %v, want %q", uid, err, message)
+					t.Errorf("removal of pod %s: got error %v, want %q", uid, err, message)
 				}
 			})
 			synctest.Wait()

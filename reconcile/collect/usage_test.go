@@ -20,7 +20,7 @@ func TestMeasureFiles(t *testing.T) {
 		}
 	}
 	if u, err := MeasureFiles(t.Context(), pod, "main"); err != nil || u.Bytes != 128<<10 || u.Inodes != 2 {
-		t.Errorf("got %+v, %v; want 128 KiB in 2 files", u, err)
+		t.Errorf("got usage %+v (error %v), want 128 KiB in 2 files", u, err)
 	}
 	if u, err := MeasureFiles(t.Context(), pod, "none"); err != nil || u.Bytes != 0 || u.Inodes != 0 {
 		t.Errorf("without logs: got %+v, error %v; want zero and no error", u, err)
@@ -30,7 +30,7 @@ func TestMeasureFiles(t *testing.T) {
 	}
 	for _, name := range []string{"..", "link", "a/b"} {
 		if u, err := MeasureFiles(t.Context(), pod, name); err == nil {
-			t.Errorf("%s: %+v", name, u)
+			t.Errorf("container %q: got usage %+v, want an error", name, u)
 		}
 	}
 }

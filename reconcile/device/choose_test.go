@@ -29,7 +29,7 @@ func TestChoose(t *testing.T) {
 			o := availableDevices{reusableIDs: strings.Fields(tt.reusable), freeIDs: strings.Fields(tt.free)}
 			got, err := o.choose(tt.n, strings.Fields(tt.preferred))
 			if (err != nil) != (tt.want == "") || !slices.Equal(got, strings.Fields(tt.want)) {
-				t.Errorf("got %q, %v; want %q", got, err, tt.want)
+				t.Errorf("got devices %q (error %v), want %q (\"\": an error)", got, err, tt.want)
 			}
 		})
 	}

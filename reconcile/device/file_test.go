@@ -43,8 +43,8 @@ func formats(t *testing.T) map[string][]byte {
 	return all
 }
 
-// saved returns the content of the file that podd writes for the allocations of sample.
-func saved(t *testing.T) []byte {
+// savedFile returns the content of the file that podd writes for the allocations of sample.
+func savedFile(t *testing.T) []byte {
 	t.Helper()
 	l := open(t)
 	saveSample(t, l)
@@ -102,13 +102,13 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(sample(), l.pods, protocmp.Transform()); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", name, diff)
+			t.Errorf("allocations of %s (-want +got):\n%s", name, diff)
 		}
 		if got := l.namesLocked(); !slices.Equal(got, []string{gpu}) {
 			t.Errorf("%s: got resources %q, want %q", name, got, gpu)
 		}
 	}
-	if got, want := saved(t), all["03-resources.json"]; string(got) != string(want) {
+	if got, want := savedFile(t), all["03-resources.json"]; string(got) != string(want) {
 		t.Errorf("file that podd writes: got %s, want the newest file of testdata/files, %s", got, want)
 	}
 }
@@ -125,7 +125,7 @@ func TestDecode_Damaged(t *testing.T) {
 		}
 	}
 	flip(formats(t)["01-array.json"], func(flipped []byte) { _, _ = decodeContents(flipped) })
-	flip(saved(t), func(flipped []byte) {
+	flip(savedFile(t), func(flipped []byte) {
 		if _, err := decodeContents(flipped); err == nil {
 			t.Errorf("%s: got no error, want one", flipped)
 		}
@@ -170,7 +170,7 @@ func TestOpen_Absent(t *testing.T) {
 func TestSave_UnreadableKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	kept := file + ".unreadable"
-	damaged := saved(t)
+	damaged := savedFile(t)
 	damaged[len(damaged)/2] ^= 1
 	for _, content := range []string{`{"version":2}`, string(damaged), ""} {
 		l, err := openContent(t, file, []byte(content))

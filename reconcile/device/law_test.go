@@ -38,11 +38,11 @@ func TestLaws(t *testing.T) {
 					}
 				}
 				present[versionOf(p)] = nil
-				if _, err := use(t, l, p, "main"); err != nil {
+				if _, err := acquireDevices(t, l, p, "main"); err != nil {
 					return
 				}
 				for _, c := range p.Object.Spec.Containers {
-					ids, _ := use(t, l, p, c.Name)
+					ids, _ := acquireDevices(t, l, p, c.Name)
 					at := fmt.Sprint(versionOf(p), c.Name)
 					if was, had := given[at]; had && was != ids {
 						r.Fatalf("devices of %s: got %q, want %q as before", at, ids, was)

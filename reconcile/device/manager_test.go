@@ -116,9 +116,9 @@ func podRequesting(t testing.TB, name string, containers ...string) *manifest.Po
 	return f.Pods[0]
 }
 
-// use calls Acquire, and then the function done that Acquire has returned. It returns the IDs of
-// the devices.
-func use(t testing.TB, l *Manager, p *manifest.Pod, container string) (string, error) {
+// acquireDevices calls Acquire, and then the function done that Acquire has returned. It returns the
+// IDs of the devices.
+func acquireDevices(t testing.TB, l *Manager, p *manifest.Pod, container string) (string, error) {
 	t.Helper()
 	grants, done, err := l.Acquire(t.Context(), p, container)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, p := open(t), podRequesting(t, "p", tt.containers...)
 			serve(l, gpu, &fake{}, "a b c d -e")
-			if _, err := use(t, l, p, ""); err != nil || allocations(l) != tt.want {
+			if _, err := acquireDevices(t, l, p, ""); err != nil || allocations(l) != tt.want {
 				t.Errorf("got allocations %s (error %v), want %s", allocations(l), err, tt.want)
 			}
 			total := manifest.PodRequests(p.Object)[gpu]
@@ -225,10 +225,10 @@ func TestOpen_InvalidFile(t *testing.T) {
 	if got := counts(lost); got != (allocation.Count{Total: 2, Listed: 2, Healthy: 2, IsServed: true}) {
 		t.Errorf("counts: got %+v, want 2 served devices", got)
 	}
-	if ids, err := use(t, lost, podRequesting(t, "q", "main=1"), "main"); ids != "a" {
+	if ids, err := acquireDevices(t, lost, podRequesting(t, "q", "main=1"), "main"); ids != "a" {
 		t.Errorf("devices of pod q: got %q (error %v), want a", ids, err)
 	}
-	if ids, err := use(t, lost, p, "main"); ids != "b" {
+	if ids, err := acquireDevices(t, lost, p, "main"); ids != "b" {
 		t.Errorf("devices of pod p: got %q (error %v), want b of the annotation", ids, err)
 	}
 	// A device that is allocated to another pod in the meantime stays allocated to that pod.
@@ -249,10 +249,10 @@ func TestSetHolders_AllocateFails(t *testing.T) {
 		broken = nil
 		return &v1beta1.ContainerAllocateResponse{}, err
 	}}, "a b")
-	if _, err := use(t, l, p, "side"); err == nil || allocations(l) != "p/main=b" {
+	if _, err := acquireDevices(t, l, p, "side"); err == nil || allocations(l) != "p/main=b" {
 		t.Errorf("failed Allocate: got error %v and allocations %s, want an error and p/main=b", err, allocations(l))
 	}
-	if ids, err := use(t, l, p, "side"); ids != "a" || allocations(l) != "p/main=b, p/side=a" {
+	if ids, err := acquireDevices(t, l, p, "side"); ids != "a" || allocations(l) != "p/main=b, p/side=a" {
 		t.Errorf("successful Allocate: got devices %q (error %v) and allocations %s, want a and p/main=b, p/side=a", ids, err, allocations(l))
 	}
 }
@@ -294,10 +294,10 @@ func TestSetHolders(t *testing.T) {
 func TestUse_NewVersion(t *testing.T) {
 	l, p, q := open(t), podRequesting(t, "p", "main=1"), podRequesting(t, "p", "other=1")
 	serve(l, gpu, &fake{}, "a")
-	if _, err := use(t, l, p, ""); err != nil {
+	if _, err := acquireDevices(t, l, p, ""); err != nil {
 		t.Fatal(err)
 	}
-	if ids, err := use(t, l, q, "other"); ids != "a" || allocations(l) != "p/other=a" {
+	if ids, err := acquireDevices(t, l, q, "other"); ids != "a" || allocations(l) != "p/other=a" {
 		t.Errorf("new version: got devices %q (error %v) and allocations %s, want a and p/other=a", ids, err, allocations(l))
 	}
 }
@@ -326,17 +326,17 @@ func TestGrants_TwoVersions(t *testing.T) {
 func TestHealth(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
 	serve(l, gpu, plugin, "a b -c")
-	if _, err := use(t, l, p, ""); err != nil {
+	if _, err := acquireDevices(t, l, p, ""); err != nil {
 		t.Fatal(err)
 	}
 	list(l, gpu, plugin, "-a b -c")
 	if got, want := counts(l), (allocation.Count{Total: 2, Listed: 3, Healthy: 1, IsServed: true}); got != want {
 		t.Errorf("counts: got %+v, want %+v", got, want)
 	}
-	if ids, err := use(t, l, p, "main"); ids != "a" {
+	if ids, err := acquireDevices(t, l, p, "main"); ids != "a" {
 		t.Errorf("devices of pod p: got %q (error %v), want a, which is unhealthy", ids, err)
 	}
-	_, err := use(t, l, podRequesting(t, "q", "main=2"), "")
+	_, err := acquireDevices(t, l, podRequesting(t, "q", "main=2"), "")
 	if want := "allocating 2 of example.com/gpu for container main: 2 devices are requested, but only 1 are free"; err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
@@ -357,7 +357,7 @@ func TestUse_ReplacesUnhealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, p, plugin := open(t), podRequesting(t, "p", "init:first=2", "main=1"), &fake{}
 			serve(l, gpu, plugin, "a b c d")
-			if _, err := use(t, l, p, ""); err != nil {
+			if _, err := acquireDevices(t, l, p, ""); err != nil {
 				t.Fatal(err)
 			}
 			if tt.then == "" {
@@ -365,7 +365,7 @@ func TestUse_ReplacesUnhealthy(t *testing.T) {
 			} else {
 				list(l, gpu, plugin, tt.then)
 			}
-			if _, err := use(t, l, p, tt.container); (err != nil) != (tt.want == "") || allocations(l) != tt.want {
+			if _, err := acquireDevices(t, l, p, tt.container); (err != nil) != (tt.want == "") || allocations(l) != tt.want {
 				t.Errorf("got allocations %s (error %v), want %s", allocations(l), err, tt.want)
 			}
 		})
@@ -381,7 +381,7 @@ func TestPreferred(t *testing.T) {
 		return []string{"c", "a", "taken"}, nil
 	}}, "a b c")
 	p := podRequesting(t, "p", "init:first=1", "main=2")
-	if _, err := use(t, l, p, ""); err != nil || allocations(l) != "p/first=a, p/main=a c" {
+	if _, err := acquireDevices(t, l, p, ""); err != nil || allocations(l) != "p/first=a, p/main=a c" {
 		t.Errorf("got allocations %s (error %v), want p/first=a, p/main=a c", allocations(l), err)
 	}
 	if want := "[a b c] [a] 2"; request != want {
@@ -416,7 +416,7 @@ func TestAllocate_Errors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, p := open(t), podRequesting(t, "p", "main=1")
 			serve(l, gpu, &fake{allocate: func([]string) (*response, error) { return tt.response, tt.err }}, "a")
-			_, err := use(t, l, p, "main")
+			_, err := acquireDevices(t, l, p, "main")
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got error %v, want %s", err, tt.want)
 			}
@@ -439,9 +439,9 @@ func TestAllocate_Hangs(t *testing.T) {
 	slow := podRequesting(t, "slow", "main=1")
 	slow.Object.Spec.Containers[0].Resources.Limits = v1.ResourceList{"example.com/slow": *slow.Object.Spec.Containers[0].Resources.Limits.Name(gpu, "")}
 	var waiting sync.WaitGroup
-	waiting.Go(func() { use(t, l, slow, "") })
+	waiting.Go(func() { acquireDevices(t, l, slow, "") })
 	<-called
-	if ids, err := use(t, l, podRequesting(t, "p", "main=1"), "main"); ids != "a" {
+	if ids, err := acquireDevices(t, l, podRequesting(t, "p", "main=1"), "main"); ids != "a" {
 		t.Errorf("pod of another plugin: got devices %q (error %v), want a", ids, err)
 	}
 	// Another start of the same pod waits for the first one until ctx is done.

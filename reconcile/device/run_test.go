@@ -147,7 +147,7 @@ func TestRegister_Update(t *testing.T) {
 	if got, want := counts(l), (allocation.Count{Total: 1, Listed: 1, Healthy: 1, IsServed: true}); got != want {
 		t.Errorf("second plugin has listed: got %+v, want %+v", got, want)
 	}
-	if _, err := use(t, l, podRequesting(t, "p", "main=1"), ""); err != nil || len(first.calls) > 0 || len(second.calls) != 1 {
+	if _, err := acquireDevices(t, l, podRequesting(t, "p", "main=1"), ""); err != nil || len(first.calls) > 0 || len(second.calls) != 1 {
 		t.Errorf("got error %v, calls %q of the first and %q of the second plugin, want one call of the second", err, first.calls, second.calls)
 	}
 	l.Unregister(gpu, second)
@@ -162,26 +162,26 @@ func TestRegister_Update(t *testing.T) {
 func TestUse_AfterRestart(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
 	serve(l, gpu, plugin, "a b")
-	if _, err := use(t, l, p, ""); err != nil {
+	if _, err := acquireDevices(t, l, p, ""); err != nil {
 		t.Fatal(err)
 	}
 	l = reopen(t, l.file)
-	if ids, err := use(t, l, p, "main"); ids != "a" {
+	if ids, err := acquireDevices(t, l, p, "main"); ids != "a" {
 		t.Errorf("container of a running sandbox: got devices %q (error %v), want a", ids, err)
 	}
-	if _, err := use(t, l, p, ""); !errors.Is(err, errNoPlugin) {
+	if _, err := acquireDevices(t, l, p, ""); !errors.Is(err, errNoPlugin) {
 		t.Errorf("sandbox without a plugin: got error %v, want %v", err, errNoPlugin)
 	}
 	l.Register(gpu, plugin)
-	if _, err := use(t, l, p, ""); !errors.Is(err, errNoPlugin) {
+	if _, err := acquireDevices(t, l, p, ""); !errors.Is(err, errNoPlugin) {
 		t.Errorf("sandbox before the list: got error %v, want %v", err, errNoPlugin)
 	}
 	list(l, gpu, plugin, "b")
-	if _, err := use(t, l, p, ""); err != nil || allocations(l) != "p/main=b" {
+	if _, err := acquireDevices(t, l, p, ""); err != nil || allocations(l) != "p/main=b" {
 		t.Errorf("sandbox with other devices: got error %v and allocations %s, want p/main=b", err, allocations(l))
 	}
 	l.Unregister(gpu, plugin)
-	if _, err := use(t, l, p, ""); err != nil {
+	if _, err := acquireDevices(t, l, p, ""); err != nil {
 		t.Errorf("sandbox after the plugin has exited: got error %v, want none", err)
 	}
 }
@@ -193,17 +193,17 @@ func TestUse_ResourceWithoutPlugin(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
 	p.Traits.FailsIfRejected = true
 	for _, container := range []string{"", "main"} {
-		if ids, err := use(t, l, p, container); err != nil || ids != "" {
+		if ids, err := acquireDevices(t, l, p, container); err != nil || ids != "" {
 			t.Errorf("container %q: got devices %q (error %v), want none", container, ids, err)
 		}
 	}
 	serve(l, gpu, plugin, "a")
 	l.Unregister(gpu, plugin)
-	if _, err := use(t, l, p, ""); !errors.Is(err, errNoPlugin) {
+	if _, err := acquireDevices(t, l, p, ""); !errors.Is(err, errNoPlugin) {
 		t.Errorf("plugin exited: got error %v, want %v", err, errNoPlugin)
 	}
 	serve(l, gpu, plugin, "a")
-	if ids, err := use(t, l, p, "main"); ids != "a" {
+	if ids, err := acquireDevices(t, l, p, "main"); ids != "a" {
 		t.Errorf("plugin registered: got devices %q (error %v), want a", ids, err)
 	}
 }

@@ -83,7 +83,7 @@ func TestContainerPolicy_Laws(t *testing.T) {
 		before := slices.Clone(all)
 		remove := p.Excess(all, now)
 		if !slices.Equal(before, all) {
-			t.Error("Excess modified its argument")
+			t.Error("argument of Excess: got it modified, want it unchanged")
 		}
 		old, needed := 0, 0
 		for _, c := range all {

@@ -118,7 +118,7 @@ func TestDecide_Messages(t *testing.T) {
 	d := gc.Decide(images, disk(90), gc.Policy{HighPercent: 85, LowPercent: 80, MaxAge: 7 * day}, now)
 	want := []gc.Removal{{"a", 1, gc.Age, "not used for more than 7d"}, {"b", 1, gc.Space, "disk usage 90% has reached 85%"}}
 	if diff := cmp.Diff(want, d.Removals); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("removals (-want +got):\n%s", diff)
 	}
 }
 

@@ -47,12 +47,12 @@ func TestFormats(t *testing.T) {
 	for name, data := range journalFormats(t) {
 		j, err := decode(formatUID, data)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("decoding %s: got error %v, want none", name, err)
 			continue
 		}
 		again, err := encode(j)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("encoding %s: got error %v, want none", name, err)
 			continue
 		}
 		var was, is any

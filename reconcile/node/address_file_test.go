@@ -59,7 +59,7 @@ func start(t *testing.T, o AddressOptions, on string) *AddressWatcher {
 
 func TestAddressFollower_RestartAfterChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node-address")
-	following(t, AddressOptions{File: file}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
+	withFollower(t, AddressOptions{File: file}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		h.set("10.0.0.1 default=10.0.0.1")
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)

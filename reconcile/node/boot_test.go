@@ -13,7 +13,7 @@ func TestRecordBoot(t *testing.T) {
 		want bool
 	}{{"", false}, {"a", false}, {"a", false}, {"b", true}, {"b", false}, {"", false}, {"c", true}} {
 		if got, err := recordBoot(path, step.id); got != step.want || err != nil {
-			t.Errorf("boot ID %q: got %v, %v, want %v", step.id, got, err, step.want)
+			t.Errorf("boot ID %q: got reboot: %v (error %v), want %v", step.id, got, err, step.want)
 		}
 	}
 	if _, err := recordBoot(filepath.Join(path, "x"), "a"); err == nil {

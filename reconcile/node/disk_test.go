@@ -45,6 +45,6 @@ func TestDiskWatcher(t *testing.T) {
 		t.Errorf("got published sizes %s, want 200/190 50/40", got)
 	}
 	if got := log.String(); strings.Count(got, "leave nothing for pods") != 1 || !strings.Contains(got, "input/output error") || !strings.Contains(got, "previous=200Gi current=50Gi allocatable=40Gi") {
-		t.Errorf("got log\n%s", got)
+		t.Errorf("log: want one message \"leave nothing for pods\", one about an input/output error and the sizes 200Gi, 50Gi and 40Gi; got\n%s", got)
 	}
 }

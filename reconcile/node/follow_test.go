@@ -66,9 +66,9 @@ func (h *fakeHost) events(ctx context.Context, wake chan<- struct{}) error {
 	}
 }
 
-// following runs test with a follower of a fake host. reported returns the addresses that the
+// withFollower runs test with a follower of a fake host. reported returns the addresses that the
 // follower has reported so far.
-func following(t *testing.T, o AddressOptions, test func(h *fakeHost, f *AddressWatcher, reported func() string)) {
+func withFollower(t *testing.T, o AddressOptions, test func(h *fakeHost, f *AddressWatcher, reported func() string)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{t: t, wake: make(chan struct{})}
 		h.set("")
@@ -101,7 +101,7 @@ func following(t *testing.T, o AddressOptions, test func(h *fakeHost, f *Address
 }
 
 func TestAddressFollower(t *testing.T) {
-	following(t, AddressOptions{}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
+	withFollower(t, AddressOptions{}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		if got := reported(); got != "127.0.0.1" {
 			t.Errorf("reported at first: got %s, want 127.0.0.1", got)
 		}
@@ -133,7 +133,7 @@ func TestAddressFollower(t *testing.T) {
 
 // TestAddressFollower_Flood checks a follower that receives events without a pause.
 func TestAddressFollower_Flood(t *testing.T) {
-	following(t, AddressOptions{}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
+	withFollower(t, AddressOptions{}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		h.count()
 		for range 1000 {
 			h.wake <- struct{}{}
@@ -147,7 +147,7 @@ func TestAddressFollower_Flood(t *testing.T) {
 
 func TestAddressFollower_WithoutEvents(t *testing.T) {
 	o := AddressOptions{watchEvents: func(context.Context, chan<- struct{}) error { return errors.New("too many open files") }}
-	following(t, o, func(h *fakeHost, f *AddressWatcher, reported func() string) {
+	withFollower(t, o, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		h.set("10.0.0.1 default=10.0.0.1")
 		time.Sleep(pollInterval)
 		if got := reported(); got != "127.0.0.1 10.0.0.1" {
@@ -158,7 +158,7 @@ func TestAddressFollower_WithoutEvents(t *testing.T) {
 
 func TestAddressFollower_Given(t *testing.T) {
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
-	following(t, AddressOptions{NodeIPs: ip}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
+	withFollower(t, AddressOptions{NodeIPs: ip}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		if a := f.Addresses(); !slices.Equal(a.IPs, ip) || a.Problem == "" {
 			t.Errorf("before the host has the address: got %s with problem %q, want %v with a problem", a, a.Problem, ip)
 		}

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSupportsNoSwap checks that the result is the same as that of a mount.
+// TestSupportsNoSwap checks that supportsNoSwap returns true exactly if a tmpfs can be mounted with
+// the option noswap.
 func TestSupportsNoSwap(t *testing.T) {
 	dir := t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "noswap")

@@ -73,7 +73,7 @@ func TestHTTPRequest(t *testing.T) {
 	checkAttempt(t, get("/a?b=c"), to, true, "")
 	if got.Method != "GET" || got.RequestURI != "/a?b=c" || got.UserAgent() != "kube-probe/"+manifest.KubernetesRelease() || got.Header.Get("Accept") != "*/*" ||
 		got.Header.Get("Accept-Encoding") != "" || got.Host != s.Listener.Addr().String() || !got.Close {
-		t.Errorf("request: got %s %s to %q with %v, want the kubelet's request", got.Method, got.RequestURI, got.Host, got.Header)
+		t.Errorf("request: got %s %s to host %q with header %v, want the kubelet's request", got.Method, got.RequestURI, got.Host, got.Header)
 	}
 	h := get("no/slash")
 	h.HTTPGet.HTTPHeaders = []v1.HTTPHeader{{Name: "host", Value: "example.com"}, {Name: "user-agent", Value: "me"}, {Name: "Accept", Value: ""}, {Name: "X-A", Value: "1"}, {Name: "X-A", Value: "2"}}
@@ -105,7 +105,7 @@ func TestHTTPRedirect(t *testing.T) {
 	// This is the kubelet's text, which Kubernetes' tests expect.
 	const want = `Probe terminated redirects, Response body: <a href="http://other.invalid/">Found</a>.`
 	if err != nil || !r.Passed || !r.IsWarning || r.Message != want {
-		t.Errorf("a redirect to another host: got %+v, %v; want a warning %q", r, err, want)
+		t.Errorf("a redirect to another host: got %+v (error %v); want a warning %q", r, err, want)
 	}
 	requests = 0
 	r, _ = Attempt(t.Context(), get("/loop"), to)

@@ -52,7 +52,8 @@ func (b *fixture) ensure(image, policy string) error {
 	return err
 }
 
-func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
+// sleep advances the time of the bubble, and then waits until no goroutine can continue.
+func sleep(d time.Duration) { <-time.After(d); synctest.Wait() }
 
 var errUnreachable = errors.New(`failed to do request: Head "https://registry.example/v2/": dial tcp: lookup registry.example: no such host`)
 
@@ -187,13 +188,13 @@ func TestCancel(t *testing.T) {
 		for _, ctx := range []context.Context{first, second} {
 			all.Go(func() {
 				if _, err := b.Ensure(ctx, effect.ImageRequest{Image: "web:1", Policy: "Always"}, func() {}); !errors.Is(err, context.Canceled) {
-					b.t.Errorf("error of the canceled caller: got %v, want %v", err, context.Canceled)
+					b.t.Errorf("canceled caller: got error %v, want %v", err, context.Canceled)
 				}
 			})
 		}
-		pass(time.Minute)
+		sleep(time.Minute)
 		leaveFirst()
-		pass(time.Minute)
+		sleep(time.Minute)
 		if b.pulls() != 0 { // calls are recorded when they return
 			b.t.Fatalf("returned pulls while a caller waits: got %d, want none", b.pulls())
 		}
@@ -243,7 +244,7 @@ func TestBackOff(t *testing.T) {
 			if again := fails(); again != wait || b.pulls() != before {
 				b.t.Fatalf("immediate retry: got a wait of %s, want %s; got %d more pulls, want none", again, wait, b.pulls()-before)
 			}
-			pass(wait)
+			sleep(wait)
 		}
 		s := time.Second
 		for i, want := range []time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s} {
@@ -259,11 +260,11 @@ func TestBackOff(t *testing.T) {
 		if wait := fails(); wait != 10*s {
 			b.t.Errorf("first wait after a success: got %s, want 10s", wait)
 		}
-		pass(10 * s)
+		sleep(10 * s)
 		if wait := fails(); wait != 20*s {
 			b.t.Errorf("second wait: got %s, want 20s", wait)
 		}
-		pass(time.Hour)
+		sleep(time.Hour)
 		if wait := fails(); wait != 10*s {
 			b.t.Errorf("first wait an hour later: got %s, want 10s", wait)
 		}
@@ -295,7 +296,7 @@ func TestParallel(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.t.Context())
 		var all sync.WaitGroup
 		all.Go(func() { _, _ = b.Ensure(ctx, effect.ImageRequest{Image: "hung:1", Policy: "Always"}, func() {}) })
-		pass(time.Second)
+		sleep(time.Second)
 		began := time.Now()
 		for _, name := range []string{"a:1", "b:1", "c:1"} {
 			b.remote(name, nil)
@@ -305,7 +306,7 @@ func TestParallel(t *testing.T) {
 				}
 			})
 		}
-		pass(3 * time.Second)
+		sleep(3 * time.Second)
 		if b.pulls() != 3 || time.Since(began) > 3*time.Second {
 			b.t.Errorf("got %d pulls after %s, want 3", b.pulls(), time.Since(began))
 		}
@@ -326,7 +327,7 @@ func TestRate(t *testing.T) {
 				}
 			})
 		}
-		pass(time.Millisecond)
+		sleep(time.Millisecond)
 		if b.pulls() != 2 {
 			b.t.Errorf("got %d pulls at once, want 2", b.pulls())
 		}
@@ -531,7 +532,7 @@ func TestRepair_Again(t *testing.T) {
 	}
 	addAgain := func(b *fixture, ref string) { b.AddImage(runtimetest.Image{Name: "web:1", ID: ref}) }
 	create := func(b *fixture, ref string) { b.EndRepair(ref) }
-	wait := func(b *fixture, _ string) { pass(time.Hour) }
+	wait := func(b *fixture, _ string) { sleep(time.Hour) }
 	for name, test := range map[string]struct {
 		steps    []step
 		want     string
@@ -552,7 +553,7 @@ func TestRepair_Again(t *testing.T) {
 				i, _, _ := b.ImageStatus(b.t.Context(), "web:1")
 				repair := func() error { return b.Repair(b.t.Context(), "web:1", i.ID, "IfNotPresent", errors.New("layer lost")) }
 				_ = repair()
-				pass(time.Second)
+				sleep(time.Second)
 				for _, do := range test.steps {
 					do(b, i.ID)
 				}

@@ -298,7 +298,7 @@ func TestRotate_LinksAndDirectories(t *testing.T) {
 	b.log.Attempt = 3
 	_, _ = b.r.rotate(t.Context(), b.log) // an error about the link is allowed
 	if info, err := os.Stat(secret); err != nil || info.Size() != 10*maxSize {
-		t.Errorf("target of the link: got %v, %v; want it unchanged", info, err)
+		t.Errorf("target of the link: got %v (error %v); want it unchanged", info, err)
 	}
 	outside := Log{Dir: "../../etc", Attempt: 1}
 	if _, err := b.r.rotate(t.Context(), outside); err == nil {

@@ -335,7 +335,7 @@ func TestClaim_FSGroupReadOnly(t *testing.T) {
 		pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
 		pod.Object.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = readOnly
 		if _, err := d.Prepare(t.Context(), pod, newClaim("file", localVolume("a", srv))); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v from Prepare, want none", name, err)
 		}
 		var st unix.Stat_t
 		must(t, unix.Stat(file, &st))

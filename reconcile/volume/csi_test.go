@@ -138,11 +138,12 @@ func TestCSI(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(driver.FilesDir("vol-1"), "sub/b")); err != nil {
-		t.Errorf("file in the volume after Remove: %v", err)
+		t.Errorf("file in the volume after Remove: got error %v, want the file kept", err)
 	}
 }
 
-// ownedCSIContent is the content of a pod with one claim of a manifest, which is bound to a CSI volume.
+// ownedCSIContent is the content of a pod with one claim. The claim is from a manifest and is bound
+// to a CSI volume.
 type ownedCSIContent struct {
 	*claimContent
 	csi *refs.CSIVolume
@@ -150,8 +151,8 @@ type ownedCSIContent struct {
 
 func (c ownedCSIContent) CSI(*v1.Volume) *refs.CSIVolume { return c.csi }
 
-// TestCSI_Rebind checks that a claim of a manifest keeps its CSI volume: another volumeHandle is other
-// data.
+// TestCSI_Rebind checks that a claim of a manifest keeps its CSI volume. Another volumeHandle must
+// be rejected, because it means other data.
 func TestCSI_Rebind(t *testing.T) {
 	d, driver := newDirWithDriver(t)
 	content := func(handle string) ownedCSIContent {
@@ -208,8 +209,9 @@ func TestCSI_Errors(t *testing.T) {
 // errorOf returns the second result of a call.
 func errorOf[T any](_ T, err error) error { return err }
 
-// TestCSI_SELinux checks for which volumes the driver gets the label of the pod: a PersistentVolume of a
-// driver with seLinuxMount that all containers use with one label.
+// TestCSI_SELinux checks for which volumes the driver gets the label of the pod. These are the
+// PersistentVolumes of a driver with seLinuxMount that all containers of the pod use with the same
+// label.
 func TestCSI_SELinux(t *testing.T) {
 	d, driver := newDirWithDriver(t)
 	d.SELinux = selinux.Policy{Process: "u:r:p:s0", File: "u:r:f:s0"}
@@ -239,7 +241,7 @@ func TestCSI_SELinux(t *testing.T) {
 	pod.Object.Spec.Containers = []v1.Container{{VolumeMounts: mounts}, other}
 	for _, err := range []error{d.Check(t.Context(), pod, content, nil), func() error { _, err := d.Prepare(t.Context(), pod, content); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), `"data"`) || !strings.Contains(err.Error(), "different SELinux labels") || strings.Contains(err.Error(), "plain") {
-			t.Errorf("two containers with different labels: got %v, want an error about data only", err)
+			t.Errorf("two containers with different labels: got error %v, want one about the volume data only", err)
 		}
 	}
 	pod.Object.Spec.Containers = pod.Object.Spec.Containers[:1]
@@ -255,7 +257,7 @@ func TestCSI_SELinux(t *testing.T) {
 		published[c.Volume] = true
 		want := map[string]string{"vol-1": `context=\"u:r:f:s0:c1\"`, "vol-3": "context=u:r:own:s0"}[c.Volume]
 		if request := string(c.Request); !strings.Contains(request, want) || want == "" && strings.Contains(request, "context=") {
-			t.Errorf("%s of %s: got %s, want %q", c.Method, c.Volume, request, want)
+			t.Errorf("request of %s for %s: got %s, want the mount option %q (\"\": none)", c.Method, c.Volume, request, want)
 		}
 	}
 	if len(published) != len(content) {

@@ -20,7 +20,8 @@ func iscsiPod(readOnly bool) *v1.Volume {
 	return &v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{TargetPortal: "192.0.2.1", IQN: "iqn.2001-04.com.example:disk", ReadOnly: readOnly}}}
 }
 
-// newDiskPod returns a pod directory, and a mounted filesystem in place of that of an attached disk.
+// newDiskPod returns a pod directory and the path of a mounted filesystem. The tests use this
+// filesystem instead of the filesystem of an attached disk.
 func newDiskPod(t *testing.T, d Dir) (p *podDir, source string) {
 	t.Helper()
 	pod := newPod(*iscsiPod(true))
@@ -79,13 +80,13 @@ func TestBindDisk(t *testing.T) {
 		must(t, p.bindDisk(source, iscsiPlugin, "data", true))
 	}
 	if n := mountCount(t, path); n != 1 {
-		t.Errorf("got %d mounts, want 1", n)
+		t.Errorf("mounts at the volume: got %d, want 1", n)
 	}
 	if text, err := os.ReadFile(filepath.Join(path, "it")); err != nil || string(text) != "kept" {
-		t.Errorf("got %q, %v, want the content of the disk", text, err)
+		t.Errorf("file of the disk: got %q (error %v), want \"kept\"", text, err)
 	}
 	if err := os.WriteFile(filepath.Join(path, "no"), nil, 0o600); !errors.Is(err, unix.EROFS) {
-		t.Errorf("writing to the read-only volume: got %v, want %v", err, unix.EROFS)
+		t.Errorf("writing to the read-only volume: got error %v, want %v", err, unix.EROFS)
 	}
 	must(t, os.WriteFile(filepath.Join(source, "yes"), nil, 0o600))
 	var st unix.Statfs_t
@@ -95,7 +96,7 @@ func TestBindDisk(t *testing.T) {
 	}
 	prepared, err := d.Prepare(t.Context(), p.pod, nil)
 	if err != nil || prepared["data"] != path {
-		t.Errorf("preparing the pod again: got %v, %v, want %s", prepared, err, path)
+		t.Errorf("Prepare: got paths %v (error %v), want the path %s of the volume", prepared, err, path)
 	}
 	for _, pod := range []string{uid, "another-pod"} {
 		dir := filepath.Join(d.Root, pod, volumesDir, disk.LinksDir)
@@ -107,11 +108,11 @@ func TestBindDisk(t *testing.T) {
 		t.Errorf("got %d mounts after Remove, want none", n)
 	}
 	if _, err := os.Stat(filepath.Join(source, "it")); err != nil {
-		t.Errorf("the disk of another pod: %v", err)
+		t.Errorf("file of the disk that another pod uses: got error %v, want the file kept", err)
 	}
 	must(t, d.Remove(t.Context(), "another-pod"))
 	if left, err := safepath.Names(filepath.Join(filepath.Dir(d.Root), "disks")); err != nil || len(left) > 0 {
-		t.Errorf("got the disks %v, %v, want none", left, err)
+		t.Errorf("remaining disks: got %v (error %v), want none", left, err)
 	}
 }
 
@@ -130,7 +131,7 @@ func TestCheckDisk(t *testing.T) {
 		pod := newPod(v1.Volume{Name: "data", VolumeSource: v})
 		for _, err := range []error{d.Check(t.Context(), pod, nil, nil), func() error { _, err := d.Prepare(t.Context(), pod, nil); return err }()} {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want an error of %s", err, want)
+				t.Errorf("got error %v, want one with %q", err, want)
 			}
 		}
 	}
@@ -142,6 +143,6 @@ func TestChapCredentials(t *testing.T) {
 	v.ISCSI.SessionCHAPAuth, v.ISCSI.SecretRef = true, &v1.LocalObjectReference{Name: "chap"}
 	_, err := d.Prepare(t.Context(), newPod(*v), filesFunc(nil))
 	if err == nil || !strings.Contains(err.Error(), "the Secret with the CHAP credentials") {
-		t.Errorf("got %v, want an error about the Secret", err)
+		t.Errorf("got error %v, want one about the Secret", err)
 	}
 }

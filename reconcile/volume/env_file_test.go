@@ -46,7 +46,7 @@ func TestReadEnvFiles(t *testing.T) {
 	} {
 		_, err := d.ReadEnvFiles(pod, volumes, []render.EnvFile{file(path)})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"`+path+`" of volume "vars" of pod`) {
-			t.Errorf("%s: got %v, want %q", path, err, want)
+			t.Errorf("%s: got error %v, want %q", path, err, want)
 		}
 	}
 }

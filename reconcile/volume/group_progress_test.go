@@ -36,7 +36,7 @@ func TestWatchGroupChange(t *testing.T) {
 			})
 			must(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: (-want +got)\n%s", took, diff)
+				t.Errorf("reports during a change of %s (-want +got):\n%s", took, diff)
 			}
 		})
 	}

@@ -62,11 +62,11 @@ func TestHostPath_Types(t *testing.T) {
 			}
 			got, err := newDir(t).Prepare(t.Context(), pod, nil)
 			if (checked == nil) != (err == nil) {
-				t.Errorf("type %q, path %s: got error %v from Check, but %v from Prepare", kind, name, checked, err)
+				t.Errorf("type %q, path %s: got error %v from Check and %v from Prepare, want errors from both or from none", kind, name, checked, err)
 			}
 			want := strings.Contains(" "+accepted+" ", " "+name+" ")
 			if (err == nil) != want {
-				t.Errorf("type %q, path %s: got error %v, want success %v", kind, name, err, want)
+				t.Errorf("type %q, path %s: got error %v, want success: %v", kind, name, err, want)
 			}
 			if err == nil && got["v"] != path {
 				t.Errorf("type %q: got path %q, want %q", kind, got["v"], path)

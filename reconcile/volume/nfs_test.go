@@ -23,8 +23,9 @@ func nfsVolume(name, server, path string, readOnly bool) v1.Volume {
 func writeScript(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	// A process that another test forks while the file is open for writing inherits the file. The
-	// script could not be executed until then (go.dev/issue/22315).
+	// If another test forks a process while the script is open for writing, that process inherits
+	// the open file. The script cannot be executed before the process closes the file
+	// (go.dev/issue/22315).
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
@@ -64,7 +65,7 @@ func TestNFS_MountFails(t *testing.T) {
 				t.Errorf("got error %v, want %q and at most 700 bytes", err, tt.want)
 			}
 			if e, ok := errors.AsType[*Error](err); !ok || e.Volume != "data" {
-				t.Errorf("got %+v, want an error of volume data", e)
+				t.Errorf("got error %+v, want an *Error with the volume data", e)
 			}
 			must(t, d.Remove(t.Context(), uid))
 		})
@@ -142,7 +143,7 @@ func TestNFS_OtherMount(t *testing.T) {
 		t.Errorf("Prepare: got error %v, want one with \"unmount %s\"", err, at)
 	}
 	if e, ok := errors.AsType[*remainingMountsError](d.Remove(t.Context(), uid)); !ok || e.Busy {
-		t.Errorf("Remove: got %+v, want a *remainingMountsError that is not busy", e)
+		t.Errorf("Remove: got error %+v, want a *remainingMountsError that is not busy", e)
 	}
 	must(t, unix.Unmount(at, 0))
 	must(t, d.Remove(t.Context(), uid))

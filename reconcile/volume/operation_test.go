@@ -13,8 +13,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// recordOperations makes d record each operation as "plugin name" or "plugin name failed". The
-// result returns the sorted operations since the last call.
+// recordOperations makes d record each operation as "plugin name" or "plugin name failed". It
+// returns a function that returns the sorted operations since the last call of this function.
 func recordOperations(d *Dir) (recorded func() []string) {
 	var all []string
 	d.OnOperation = func(o Operation) {
@@ -86,7 +86,7 @@ func TestOperations_CSI(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 	want := []string{"kubernetes.io/csi:host.csi.example.com volume_mount", "kubernetes.io/csi:host.csi.example.com volume_unmount"}
 	if diff := cmp.Diff(want, recorded()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+		t.Errorf("operations (-want +got):\n%s", diff)
 	}
 }
 
@@ -94,6 +94,6 @@ func TestOperations_CSI(t *testing.T) {
 func TestPlugin_Block(t *testing.T) {
 	p := &podDir{content: csiContent{"data": &refs.CSIVolume{Driver: "d", Block: true}}}
 	if name, block := p.plugin(&v1.Volume{Name: "data"}); name != "kubernetes.io/csi:d" || !block {
-		t.Errorf("got plugin %s, block %v; want kubernetes.io/csi:d and true", name, block)
+		t.Errorf("got plugin %s, block: %t; want plugin kubernetes.io/csi:d, block: true", name, block)
 	}
 }

@@ -68,7 +68,7 @@ func TestPrepare_MemorySize(t *testing.T) {
 		t.Errorf("writing 2 MiB: got error %v, want %v", err, unix.ENOSPC)
 	}
 	if err := os.WriteFile(file, make([]byte, 512<<10), 0o600); err != nil {
-		t.Errorf("writing 512 KiB: %v", err)
+		t.Errorf("writing 512 KiB: got error %v, want none", err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestPrepare_Errors(t *testing.T) {
 	_, err := d.Prepare(t.Context(), pod, nil)
 	var first *Error
 	if !errors.As(err, &first) || first.Volume != "gone" || first.Pod != pod.Key {
-		t.Fatalf("first error: got %#v, want the pod of volume gone", err)
+		t.Fatalf("first error: got error %#v, want an *Error with the volume gone and its pod", err)
 	}
 	for _, want := range []string{
 		`preparing volume "gone" of pod default/web-node1: ` + dir + `/gone: the path does not exist, but hostPath.type requires a directory; create it, or use type DirectoryOrCreate`,

@@ -69,9 +69,9 @@ func TestRemove_Busy(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestRemove_OtherMounts checks that Remove and Release do not unmount the mounts of other programs and
-// remove no file in them: in a volume on disk, in a tmpfs, at a volume, at a file and at the pod's
-// directory.
+// TestRemove_OtherMounts checks that Remove and Release do not unmount the mounts of other programs
+// and remove no file in them. The mounts are in a volume on disk, in a tmpfs, at a volume, at a
+// file and at the pod's directory.
 func TestRemove_OtherMounts(t *testing.T) {
 	removals := map[string]func(Dir, context.Context, types.UID) error{"Remove": Dir.Remove, "Release": Dir.Release}
 	for name, remove := range removals {

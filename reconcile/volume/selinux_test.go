@@ -37,6 +37,6 @@ func TestRelabelable(t *testing.T) {
 	d.Root = linked
 	got, err := d.Relabelable(map[string]string{"in": filepath.Join(linked, "u/volumes/a"), "out": "/srv"})
 	if err != nil || got["out"] {
-		t.Errorf("got %v, %v, want no volume outside of the directory of the pods", got, err)
+		t.Errorf("relabelable volumes: got %v (error %v), want none outside of the directory of the pods", got, err)
 	}
 }

@@ -50,7 +50,7 @@ func TestSubPath(t *testing.T) {
 		}
 		must(t, os.WriteFile(filepath.Join(path, "f"), []byte("x"), 0o600))
 		if _, err := os.Stat(filepath.Join(d.Root, uid, "volumes", emptyDirPlugin, name, "a/b/f")); err != nil {
-			t.Errorf("volume %s: file of the subPath in the volume: %v", name, err)
+			t.Errorf("volume %s: file of the subPath in the volume: got error %v, want none", name, err)
 		}
 		before := listTree(t, d.Root)
 		_, err = bindOne(t, d, pod, newSubPath(name, "a/b"))
@@ -66,8 +66,8 @@ func TestSubPath(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestSubPath_Replaced checks that the next start mounts the file that is at the path now, even if
-// its type has changed.
+// TestSubPath_Replaced checks that each start of a container mounts the current file at the path,
+// even if the file was replaced by one of another type.
 func TestSubPath_Replaced(t *testing.T) {
 	d := newDir(t)
 	srv := t.TempDir()
@@ -86,7 +86,7 @@ func TestSubPath_Replaced(t *testing.T) {
 		want, err := os.Lstat(current)
 		must(t, err)
 		if got, err := os.Lstat(path); err != nil || !os.SameFile(want, got) {
-			t.Errorf("mount at %s: error %v, want the file %s", path, err, current)
+			t.Errorf("mount at %s: got another file or error %v, want the file %s", path, err, current)
 		}
 		if n := mountCount(t, d.Root); n != 1 {
 			t.Errorf("got %d mounts, want 1", n)
@@ -94,7 +94,7 @@ func TestSubPath_Replaced(t *testing.T) {
 	}
 	must(t, d.Remove(t.Context(), uid))
 	if _, err := os.Lstat(current); err != nil {
-		t.Errorf("file in the volume after Remove: %v", err)
+		t.Errorf("file in the volume after Remove: got error %v, want the file kept", err)
 	}
 }
 

@@ -17,8 +17,8 @@ func diskSpace(t *testing.T, path string) int64 {
 	return st.Blocks * 512
 }
 
-// TestWriteHosts_Mounted checks that containers that have the hosts file mounted can read a later text,
-// and that FileUsage still measures the file to which they write.
+// TestWriteHosts_Mounted checks that a container that has mounted the hosts file can read the text
+// of a later WriteHosts. FileUsage must still measure the file to which the container writes.
 func TestWriteHosts_Mounted(t *testing.T) {
 	d := newDir(t)
 	path, err := d.WriteHosts(uid, "127.0.0.1 localhost\n10.0.0.1 web\n")

@@ -139,8 +139,8 @@ func TestWriteHosts(t *testing.T) {
 	}
 }
 
-// A filesFunc is a render.Volumes without claims that returns the files of the volumes that podd
-// writes.
+// A filesFunc is a render.Volumes that has no claims. The function returns the files that podd
+// writes to a volume.
 type filesFunc func(*v1.Volume) (map[string]render.File, error)
 
 func (f filesFunc) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }

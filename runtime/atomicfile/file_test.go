@@ -59,7 +59,7 @@ func TestWrite_LinksReplaced(t *testing.T) {
 			}
 		}
 		if err := write(root, "file", "file.new", []byte("x")); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want none", name, err)
 		}
 		wantOnlyFile(t, path)
 		if _, err := os.Lstat(other); err == nil {

@@ -18,12 +18,12 @@ func TestSocketPath(t *testing.T) {
 		"/run//x.sock":                           "/run/x.sock",
 	} {
 		if got, err := socketPath(endpoint); err != nil || got != want {
-			t.Errorf("socketPath(%q): got %q, %v, want %q", endpoint, got, err, want)
+			t.Errorf("socketPath(%q): got %q (error %v), want %q", endpoint, got, err, want)
 		}
 	}
 	for _, endpoint := range []string{"", "run/x.sock", "unix://run/x.sock", "tcp://127.0.0.1:1234", "npipe:////./pipe/x"} {
 		if got, err := socketPath(endpoint); err == nil || !strings.Contains(err.Error(), "endpoint") {
-			t.Errorf("socketPath(%q): got %q, %v, want an error with \"endpoint\"", endpoint, got, err)
+			t.Errorf("socketPath(%q): got %q (error %v), want an error with \"endpoint\"", endpoint, got, err)
 		}
 	}
 }
@@ -44,10 +44,10 @@ func TestDiscover(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	if got, err := discover([]string{filepath.Join(dir, "none.sock"), plain, socket}); err != nil || got != socket {
-		t.Errorf("discover with a socket: got %q, %v, want %q", got, err, socket)
+		t.Errorf("discover with a socket: got %q (error %v), want %q", got, err, socket)
 	}
 	if got, err := discover([]string{plain}); err == nil || !strings.Contains(err.Error(), plain) {
-		t.Errorf("discover with a regular file: got %q, %v, want an error that names %s", got, err, plain)
+		t.Errorf("discover with a regular file: got %q (error %v), want an error that names %s", got, err, plain)
 	}
 }
 
@@ -99,9 +99,9 @@ func TestParseConfig_Handlers(t *testing.T) {
 	_, got := parseConfig(`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2"},"kata":{}}}}`)
 	want := map[string]runtime.Handler{"": {}, "runc": {}, "kata": {}}
 	if !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+		t.Errorf("handlers: got %v, want %v", got, want)
 	}
 	if _, got := parseConfig("{}"); got != nil {
-		t.Errorf("empty config: got %v, want nil", got)
+		t.Errorf("handlers of an empty config: got %v, want nil", got)
 	}
 }

@@ -195,7 +195,7 @@ func TestClean(t *testing.T) {
 		})
 	}
 	if err := c.convertError(t.Context(), nil); err != nil {
-		t.Errorf("clean(nil): got %v, want nil", err)
+		t.Errorf("clean(nil): got error %v, want nil", err)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestClean_Canceled(t *testing.T) {
 	for _, code := range []codes.Code{codes.Canceled, codes.Unavailable, codes.Unknown} {
 		err := (&Client{}).convertError(ctx, status.Error(code, "context canceled"))
 		if !errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
-			t.Errorf("error with code %v of a canceled call: got %#v, want only %v", code, err, context.Canceled)
+			t.Errorf("code %v of a canceled call: got error %#v, want only %v", code, err, context.Canceled)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func TestClean_RuntimeDeadline(t *testing.T) {
 		}
 		err := (&Client{}).pullError(ctx, "web:1", true, status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"))
 		if got := errors.Is(err, context.DeadlineExceeded); got != want {
-			t.Errorf("error of a pull: got %v, want context.DeadlineExceeded: %t", err, want)
+			t.Errorf("pull: got error %v, want context.DeadlineExceeded: %t", err, want)
 		}
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestIsImageDamaged checks that isImageDamaged reports true only for errors of containerd about a part of
-// an image. An error about a missing file must be damage only if containerd's other files exist.
+// TestIsImageDamaged checks that isImageDamaged reports true only for errors of containerd about a
+// part of an image. An error about a missing file must count as damage only if containerd's other
+// files exist.
 func TestIsImageDamaged(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"blobs/other", "snapshots/1", "snapshots/2/fs", "empty", "new/new-1", "new/3"} {

@@ -102,9 +102,9 @@ func TestDraft_Orphans(t *testing.T) {
 	}
 }
 
-// TestDraft_Unlabelled checks that a sandbox without the label of a podd is observed with its
-// containers if IncludeUnlabelled is set, and stays foreign. If the sandbox is no longer listed,
-// its containers are dropped.
+// TestDraft_Unlabelled checks a sandbox without the label of a podd. If IncludeUnlabelled is set,
+// the sandbox is observed with its containers, but stays foreign. If the sandbox is no longer
+// listed, its containers are dropped.
 func TestDraft_Unlabelled(t *testing.T) {
 	bare, others := listed("bare", "web", 1, true), listed("others", "web", 0, true)
 	bare.Labels, others.Labels = nil, map[string]string{runtime.LabelInstance: "another"}

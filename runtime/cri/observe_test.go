@@ -34,7 +34,7 @@ func TestObserver_ExitEvent(t *testing.T) {
 		s.ExitContainer("default/web/app", 3)
 		s.sleep(time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 || c.Reason != "Error" || c.FinishedAt.IsZero() {
-			s.Errorf("got %+v", c)
+			s.Errorf("container after its exit: got %+v, want it exited with 3, reason Error and a finish time", c)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestObserver_AsOf(t *testing.T) {
 		requestedAt := time.Now()
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
-		s.ExitContainer("default/web/app", 1) // the runtime has computed the list before, but returns it later
+		s.ExitContainer("default/web/app", 1) // the runtime has computed the list before this exit, but returns it later
 		s.sleep(2500 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(requestedAt) > time.Millisecond {
@@ -189,8 +189,9 @@ func TestObserver_MarksDuringPass(t *testing.T) {
 	})
 }
 
-// TestRefresh_NotUrgent checks that the observer delays refreshes that are not urgent for as long as
-// refreshes after events, and then lists all their pods in one pass. An urgent refresh must not wait.
+// TestRefresh_NotUrgent checks that the observer delays a refresh that is not urgent by the same
+// time as a refresh after an event. It must then list the pods of all delayed refreshes in one
+// pass. An urgent refresh must not wait.
 func TestRefresh_NotUrgent(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(30)
@@ -464,9 +465,10 @@ func TestObserver_ExitUnknown(t *testing.T) {
 	})
 }
 
-// TestObserver_NoExitFile checks that the observer queries the status of an exited container until it
-// contains an exit code. CRI-O returns none while the file in which conmon writes the exit code is
-// missing. The observer must do this even if it has never observed the container as running.
+// TestObserver_NoExitFile checks that the observer queries the status of an exited container until
+// the status contains an exit code. CRI-O returns no exit code while the file in which conmon
+// writes it is missing. The observer must repeat the query even if it has never observed the
+// container as running.
 func TestObserver_NoExitFile(t *testing.T) {
 	for name, observed := range map[string]time.Duration{"observed running": 10 * time.Second, "not observed running": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -483,7 +485,7 @@ func TestObserver_NoExitFile(t *testing.T) {
 					s.Errorf("without an exit file: got %+v, want state %s", c, runtime.ExitCodeUnknown)
 				}
 				if c, err := s.ContainerStatus(s.Context(), id); err != nil || c.State != runtime.ExitCodeUnknown {
-					s.Errorf("ContainerStatus without an exit file: got %+v, %v, want state %s", c, err, runtime.ExitCodeUnknown)
+					s.Errorf("ContainerStatus without an exit file: got %+v (error %v), want state %s", c, err, runtime.ExitCodeUnknown)
 				}
 				s.HideExitFiles(false)
 				s.sleep(11 * time.Second)
@@ -579,7 +581,7 @@ func TestObserver_Attempts(t *testing.T) {
 // TestObserver_GRPC checks an observer with a real gRPC connection.
 func TestObserver_GRPC(t *testing.T) {
 	pipe := func(t *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Dial(t) }
-	inSceneOver(t, runtimetest.Options{}, pipe, func(s *scene) {
+	inSceneWithClient(t, runtimetest.Options{}, pipe, func(s *scene) {
 		s.pod("web")
 		s.sleep(time.Minute)
 		s.ExitContainer("default/web/app", 3)

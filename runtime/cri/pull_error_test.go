@@ -177,26 +177,26 @@ func TestPullError(t *testing.T) {
 	err := c.pullError(t.Context(), "reg.example/web:2", false, status.Error(codes.Unknown, "unexpected status: 401 Unauthorized"))
 	var pull *runtime.PullError
 	if !errors.As(err, &pull) || pull.Image != "reg.example/web:2" || pull.Registry != "reg.example" || pull.Status != 401 {
-		t.Fatalf("pull with status 401: got %#v, want a PullError of reg.example with this status", err)
+		t.Fatalf("pull with status 401: got error %#v, want a PullError of reg.example with this status", err)
 	}
 	if want := "pulling reg.example/web:2: 401 from reg.example: the image does not exist, or the registry rejected the credentials"; err.Error() != want {
-		t.Errorf("got %q, want %q", err, want)
+		t.Errorf("got error %q, want %q", err, want)
 	}
 	// An error of the connection to the runtime must not become an error of the registry.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, "error reading from server: EOF"))
 	if errors.As(err, &pull) || !errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("unavailable runtime: got %#v, want ErrUnavailable and no PullError", err)
+		t.Errorf("unavailable runtime: got error %#v, want ErrUnavailable and no PullError", err)
 	}
 	// A timeout of the registry can have the same gRPC code, but must become an error of the registry.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, `failed to pull and unpack image "x": i/o timeout`))
 	if !errors.As(err, &pull) || !pull.Unreachable || errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("timeout of the registry: got %#v, want an unreachable PullError", err)
+		t.Errorf("timeout of the registry: got error %#v, want an unreachable PullError", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err = c.pullError(ctx, "x", true, status.Error(codes.Canceled, "context canceled"))
 	if errors.As(err, &pull) || !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled pull: got %#v, want Canceled and no PullError", err)
+		t.Errorf("canceled pull: got error %#v, want Canceled and no PullError", err)
 	}
 }
 

@@ -33,11 +33,11 @@ type scene struct {
 // inScene runs a test in a synctest bubble. When the test begins, the observer has completed its first pass,
 // which lists all pods.
 func inScene(t *testing.T, o runtimetest.Options, test func(*scene)) {
-	inSceneOver(t, o, func(_ *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Client }, test)
+	inSceneWithClient(t, o, func(_ *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Client }, test)
 }
 
-// inSceneOver works like inScene, but with a separate client for the observer.
-func inSceneOver(t *testing.T, o runtimetest.Options, client func(*testing.T, *runtimetest.Runtime) *cri.Client, test func(*scene)) {
+// inSceneWithClient works like inScene, but with a separate client for the observer.
+func inSceneWithClient(t *testing.T, o runtimetest.Options, client func(*testing.T, *runtimetest.Runtime) *cri.Client, test func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, o)
 		r.AddImages("app", "busybox")

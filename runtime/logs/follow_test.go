@@ -41,8 +41,8 @@ func (l *runtimeLog) write(text string) error {
 	return err
 }
 
-// rotate renames the current file and opens a new one. Then it writes the text late to the old file,
-// because a runtime may do so too.
+// rotate renames the current file and opens a new one. Then it writes the text in the parameter
+// late to the old file, because a runtime may do so too.
 func (l *runtimeLog) rotate(late string) error {
 	name := l.path(fmt.Sprintf(".20250101-%06d", len(l.rotated)))
 	if err := os.Rename(l.path(""), name); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAttemptOf(t *testing.T) {
+func TestParseAttempt(t *testing.T) {
 	for name, want := range map[string]int64{
 		"0.log": 0, "12.log": 12, "3.log.20250102-150405": 3, "3.log.20250102-150405.gz": 3, "4.log.tmp": 4,
 		"4294967295.log": 4294967295, "007.log": 7,
@@ -13,7 +13,7 @@ func TestAttemptOf(t *testing.T) {
 	} {
 		got, ok := ParseAttempt(name)
 		if ok != (want >= 0) || ok && int64(got) != want {
-			t.Errorf("AttemptOf(%q): got %d, %t; want %d", name, got, ok, want)
+			t.Errorf("ParseAttempt(%q): got attempt %d, valid: %t; want %d (-1: invalid)", name, got, ok, want)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func TestNotifier_Wakes(t *testing.T) {
 		for _, w := range all {
 			<-w.changed
 			if got := w.takeRelist(); got != relist {
-				t.Errorf("a waiter that was woken must list its directory again: got %t, want %t", got, relist)
+				t.Errorf("waiter that was woken: got relist %t, want %t", got, relist)
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func TestRead_Attempts(t *testing.T) {
 		{Dir: dir + "x", Container: "c"},
 	} {
 		if err := Read(t.Context(), o, func(Entry) error { return nil }); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%+v: got %v, want ErrNotExist", o, err)
+			t.Errorf("%+v: got error %v, want ErrNotExist", o, err)
 		}
 	}
 	for _, bad := range []string{"", ".", "..", "a/b", "../c", "/c"} {
@@ -328,6 +328,6 @@ func TestJoiner(t *testing.T) {
 	}
 	want := []string{"0 stdout ac", "0  ?", "0 stdout d", "0 stdout 0123456789+", "0 stdout e", "0 stdout died+", "1 stdout f", "0 stderr bg+"}
 	if diff := cmp.Diff(want, out.lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("joined lines (-want +got):\n%s", diff)
 	}
 }

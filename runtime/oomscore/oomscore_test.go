@@ -49,7 +49,7 @@ func TestSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := read(procDir); err != nil || got != value {
-			t.Errorf("oom_score_adj after Set: got %d, %v, want %d", got, err, value)
+			t.Errorf("oom_score_adj after Set: got %d (error %v), want %d", got, err, value)
 		}
 	}
 	if err := Set(1001); err == nil {
@@ -74,7 +74,7 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil || strings.TrimSpace(out.String()) != "800" {
-		t.Errorf("oom_score_adj of the started program: got %q, %v, want 800", out.String(), err)
+		t.Errorf("oom_score_adj of the started program: got %q (error %v), want 800", out.String(), err)
 	}
 	if err := Start(exec.Command("/does/not/exist")); err == nil {
 		t.Error("Start of a missing program: got no error, want one")

@@ -41,7 +41,7 @@ func testContainer(t *testing.T, f *fixture) {
 		t.Error("starting an exited container: got no error, want one")
 	}
 	if c = f.waitUntilExited(f.startContainer(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
-		t.Errorf("exit with 0: got %d, %q, want 0, Completed", c.ExitCode, c.Reason)
+		t.Errorf("exit with 0: got exit code %d, reason %q; want 0, \"Completed\"", c.ExitCode, c.Reason)
 	}
 	for range 2 {
 		if err := f.Client.RemoveContainer(f.ctx(), id); err != nil {
@@ -49,10 +49,10 @@ func testContainer(t *testing.T, f *fixture) {
 		}
 	}
 	if _, err := f.Client.ContainerStatus(f.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("status of a removed container: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("status of a removed container: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 	if err := f.Client.StartContainer(f.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("starting a removed container: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("starting a removed container: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 }
 
@@ -95,12 +95,12 @@ func testContainerName(t *testing.T, f *fixture) {
 	// containerd returns an error and CRI-O returns the existing container. Both create nothing.
 	secondID, err := f.Client.CreateContainer(f.ctx(), sandbox, f.containerConfig(config, "app", "exit 0"), config)
 	if secondID != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("creating a container with the name of an exited one: got %s, %v, want %s or %v", secondID, err, id, runtime.ErrNameReserved)
+		t.Errorf("creating a container with the name of an exited one: got ID %q (error %v), want ID %q or error %v", secondID, err, id, runtime.ErrNameReserved)
 	}
 	next := f.containerConfig(config, "app", "exit 0")
 	next.Metadata.Attempt = 1
 	if _, err := f.Client.CreateContainer(f.ctx(), sandbox, next, config); err != nil {
-		t.Errorf("creating a container with the next attempt number: %v", err)
+		t.Errorf("creating a container with the next attempt number: got error %v, want none", err)
 	}
 	if err := f.Client.RemoveContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
@@ -114,11 +114,11 @@ func testCreateFails(t *testing.T, f *fixture) {
 	absent := f.containerConfig(config, "app", "exit 0")
 	absent.Image = &api.ImageSpec{Image: "podd.test/absent:1"}
 	if _, err := f.Client.CreateContainer(f.ctx(), sandbox, absent, config); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("creating a container of a missing image: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("creating a container of a missing image: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 	good := f.containerConfig(config, "app", "exit 0")
 	if _, err := f.Client.CreateContainer(f.ctx(), strings.Repeat("f", 64), good, config); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("creating a container in a sandbox that does not exist: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("creating a container in a sandbox that does not exist: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 	if err := f.Client.StopPodSandbox(f.ctx(), sandbox); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func testStartFails(t *testing.T, f *fixture) {
 	}
 	if !created { // in CRI-O, runc looks up the program when the container is created
 		if containers, err := f.Client.SandboxContainers(f.ctx(), sandbox); err != nil || len(containers) > 0 {
-			t.Errorf("containers after a failed creation: got %+v, %v, want none", containers, err)
+			t.Errorf("containers after a failed creation: got %+v (error %v), want none", containers, err)
 		}
 		return
 	}
@@ -212,10 +212,10 @@ func testShorterGracePeriod(t *testing.T, f *fixture) {
 	go func() { first <- f.Client.StopContainer(f.ctx(), id, 500*time.Second) }()
 	f.wait(200 * time.Millisecond)
 	if err := f.Client.StopContainer(f.ctx(), id, time.Second); err != nil {
-		t.Errorf("stopping with the shorter grace period: %v", err)
+		t.Errorf("stopping with the shorter grace period: got error %v, want none", err)
 	}
 	if err := <-first; err != nil {
-		t.Errorf("stopping with the longer grace period: %v", err)
+		t.Errorf("stopping with the longer grace period: got error %v, want none", err)
 	}
 	if c := f.containerStatus(id); c.State != runtime.Exited || c.ExitCode != 137 {
 		t.Errorf("got %+v, want an exited container with exit code 137", c)
@@ -268,17 +268,17 @@ func testExec(t *testing.T, f *fixture) {
 	id := f.startContainer(f.runSandbox(config), config, "app", "sleep 1000")
 	got, err := f.Client.ExecSync(f.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, time.Minute, 6)
 	if err != nil || got.ExitCode != 4 || string(got.Stdout) != "twelve" || !got.Truncated {
-		t.Errorf("command with a limit of 6 bytes of output: got %+v, %v, want exit code 4 and the truncated output \"twelve\"", got, err)
+		t.Errorf("command with a limit of 6 bytes of output: got %+v (error %v), want exit code 4 and the truncated output \"twelve\"", got, err)
 	}
 	if got, err = f.Client.ExecSync(f.ctx(), id, []string{"/bin/sh", "-c", "echo all"}, 0, 100); err != nil || string(got.Stdout) != "all\n" || got.Truncated {
-		t.Errorf("command with less output than the limit: got %+v, %v, want the output \"all\\n\"", got, err)
+		t.Errorf("command with less output than the limit: got %+v (error %v), want the output \"all\\n\"", got, err)
 	}
 	_, err = f.Client.ExecSync(f.ctx(), id, []string{"/bin/sleep", "100"}, time.Second, 10)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("command that exceeds its timeout: got %v, want only %v", err, context.DeadlineExceeded)
+		t.Errorf("command that exceeds its timeout: got error %v, want only %v", err, context.DeadlineExceeded)
 	}
 	if _, err := f.Client.ExecSync(f.ctx(), strings.Repeat("f", 64), []string{"true"}, 0, 10); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("command in a container that does not exist: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("command in a container that does not exist: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 }
 
@@ -298,7 +298,7 @@ func testImages(t *testing.T, f *fixture) {
 	}
 	var failed *runtime.PullError
 	if _, err := f.Client.PullImage(f.ctx(), "Not A Name", nil, nil); !errors.As(err, &failed) || failed.Reason != "InvalidImageName" {
-		t.Errorf("pulling an invalid name: got %v, want the reason InvalidImageName", err)
+		t.Errorf("pulling an invalid name: got error %v, want the reason InvalidImageName", err)
 	}
 	all, err := f.Client.ListImages(f.ctx())
 	if err != nil {
@@ -316,7 +316,7 @@ func testImages(t *testing.T, f *fixture) {
 		t.Errorf("removing a missing image: got error %v, want none", err)
 	}
 	if images, _, err := f.Client.ImageFsInfo(f.ctx()); err != nil || len(images) == 0 || images[0].Mountpoint == "" {
-		t.Errorf("file systems of images: got %+v, %v, want at least one with a mount point", images, err)
+		t.Errorf("file systems of images: got %+v (error %v), want at least one with a mount point", images, err)
 	}
 }
 
@@ -333,7 +333,7 @@ func (f *fixture) checkContainerImage(id string) {
 	}
 	at := slices.IndexFunc(all, func(c runtime.ContainerImage) bool { return c.ID == container })
 	if at < 0 {
-		f.t.Fatalf("images of containers: got %+v without the exited container %s", all, container)
+		f.t.Fatalf("images of containers: got %+v, want the exited container %s among them", all, container)
 	}
 	c := all[at]
 	if want := (types.NamespacedName{Namespace: f.namespace, Name: "images"}); c.Pod != want {
@@ -346,6 +346,6 @@ func (f *fixture) checkContainerImage(id string) {
 		f.t.Errorf("mounted images of a container: got %q, error %v, want none", mounted, err)
 	}
 	if _, err := f.Client.MountedImages(f.ctx(), "0123456789"); !errors.Is(err, runtime.ErrNotFound) {
-		f.t.Errorf("mounted images of a missing container: got %v, want %v", err, runtime.ErrNotFound)
+		f.t.Errorf("mounted images of a missing container: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 }

@@ -40,7 +40,7 @@ func testResources(t *testing.T, f *fixture) {
 			}
 		}
 		if got, err := f.Client.ContainerResources(f.ctx(), id); err != nil || got != nil && *got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
+			t.Errorf("got %+v (error %v), want %+v", got, err, want)
 		}
 	}
 	if after := f.containerStatus(id); after.State != runtime.Running || !after.StartedAt.Equal(before.StartedAt) {
@@ -56,17 +56,17 @@ func testResources(t *testing.T, f *fixture) {
 			want = 1
 		}
 		if err != nil || len(layers) != want || len(of.Bytes) != want || of.Partial || of.Bytes["app"] < 0 {
-			t.Errorf("writable layers of the pods %s: got %v, %v, want %d", uids, layers, err, want)
+			t.Errorf("writable layers of the pods %s: got %v (error %v), want %d", uids, layers, err, want)
 		}
 	}
 	absent := strings.Repeat("f", 64)
 	if err := f.Client.UpdateContainerResources(f.ctx(), absent, containerConfig.Linux.Resources); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("updating a container that does not exist: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("updating a container that does not exist: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 	if _, err := f.Client.ContainerMemory(f.ctx(), absent); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("memory of a container that does not exist: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("memory of a container that does not exist: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 	if _, err := f.Client.ContainerResources(f.ctx(), absent); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("resources of a container that does not exist: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("resources of a container that does not exist: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 }

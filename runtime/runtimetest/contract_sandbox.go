@@ -50,7 +50,7 @@ func testSandbox(t *testing.T, f *fixture) {
 		key := types.NamespacedName{Namespace: config.Metadata.Namespace, Name: config.Metadata.Name}
 		readySandboxes, err := f.Client.ReadySandboxes(f.ctx(), key)
 		if err != nil || len(readySandboxes) == 1 && (readySandboxes[0].ID != id || !readySandboxes[0].Ready || readySandboxes[0].UID != s.UID || readySandboxes[0].Labels[runtime.LabelInstance] != f.instance()) {
-			t.Errorf("ready sandboxes: got %+v, %v, want none, or only sandbox %s, ready, with the UID and the instance of the pod", readySandboxes, err, id)
+			t.Errorf("ready sandboxes: got %+v (error %v), want none, or only sandbox %s, ready, with the UID and the instance of the pod", readySandboxes, err, id)
 		}
 		return len(readySandboxes)
 	}
@@ -63,7 +63,7 @@ func testSandbox(t *testing.T, f *fixture) {
 		}
 	}
 	if s, err = f.Client.PodSandboxStatus(f.ctx(), id); err != nil || s.Ready {
-		t.Errorf("after the stop: got %+v, %v, want a sandbox that is not ready", s, err)
+		t.Errorf("after the stop: got %+v (error %v), want a sandbox that is not ready", s, err)
 	}
 	if n := ready(); n != 0 {
 		t.Errorf("after the stop: got %d ready sandboxes, want none", n)
@@ -74,7 +74,7 @@ func testSandbox(t *testing.T, f *fixture) {
 		}
 	}
 	if _, err := f.Client.PodSandboxStatus(f.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("status of a removed sandbox: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("status of a removed sandbox: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Errorf("stopping a removed sandbox: got error %v, want none", err)
@@ -86,13 +86,13 @@ func testSandboxName(t *testing.T, f *fixture) {
 	id := f.runSandbox(config)
 	// containerd returns an error and CRI-O returns the existing sandbox. Both create nothing.
 	if secondID, err := f.Client.RunPodSandbox(f.ctx(), config, ""); secondID != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("second sandbox with the same name: got %s, %v, want %s or %v", secondID, err, id, runtime.ErrNameReserved)
+		t.Errorf("second sandbox with the same name: got ID %q (error %v), want ID %q or error %v", secondID, err, id, runtime.ErrNameReserved)
 	}
 	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
 	if secondID, err := f.Client.RunPodSandbox(f.ctx(), config, ""); secondID != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("second sandbox while the first is stopped: got %s, %v, want %s or %v", secondID, err, id, runtime.ErrNameReserved)
+		t.Errorf("second sandbox while the first is stopped: got ID %q (error %v), want ID %q or error %v", secondID, err, id, runtime.ErrNameReserved)
 	}
 	f.runSandbox(f.sandboxConfig("twin", 4))
 	if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {
@@ -107,7 +107,7 @@ func testHostNetwork(t *testing.T, f *fixture) {
 	config.Linux.SecurityContext.NamespaceOptions.Network = api.NamespaceMode_NODE
 	s, err := f.Client.PodSandboxStatus(f.ctx(), f.runSandbox(config))
 	if err != nil || !s.Ready || len(s.IPs) != 0 {
-		t.Errorf("got %+v, %v, want a ready sandbox without an address", s, err)
+		t.Errorf("got %+v (error %v), want a ready sandbox without an address", s, err)
 	}
 }
 
@@ -165,7 +165,7 @@ func testSandboxStopsContainers(t *testing.T, f *fixture) {
 	}
 	for _, c := range []string{runningID, createdID} {
 		if _, err := f.Client.ContainerStatus(f.ctx(), c); !errors.Is(err, runtime.ErrNotFound) {
-			t.Errorf("container of a removed sandbox: got %v, want %v", err, runtime.ErrNotFound)
+			t.Errorf("container of a removed sandbox: got error %v, want %v", err, runtime.ErrNotFound)
 		}
 	}
 }

@@ -75,12 +75,12 @@ func TestFault_Hang(t *testing.T) {
 		r.Inject(runtimetest.Fault{Method: "StopPodSandbox", Hangs: true})
 		began := time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Minute {
-			t.Errorf("hanging call: got %v after %v, want ErrUnavailable after 1m, the timeout", err, time.Since(began))
+			t.Errorf("hanging call: got error %v after %v, want ErrUnavailable after 1m, the timeout", err, time.Since(began))
 		}
 		time.AfterFunc(time.Second, r.Disconnect)
 		began = time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Second {
-			t.Errorf("hanging call with Disconnect after 1s: got %v after %v, want ErrUnavailable after 1s", err, time.Since(began))
+			t.Errorf("hanging call with Disconnect after 1s: got error %v after %v, want ErrUnavailable after 1s", err, time.Since(began))
 		}
 	})
 }
@@ -93,11 +93,11 @@ func TestFault_IgnoresCancel(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := r.RunPodSandbox(ctx, config("a"), ""); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("canceled call: got %v, want %v", err, context.DeadlineExceeded)
+			t.Errorf("canceled call: got error %v, want %v", err, context.DeadlineExceeded)
 		}
 		remove()
 		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); !errors.Is(err, runtime.ErrNameReserved) {
-			t.Errorf("call with the same name during the delay: got %v, want %v", err, runtime.ErrNameReserved)
+			t.Errorf("call with the same name during the delay: got error %v, want %v", err, runtime.ErrNameReserved)
 		}
 		if n := r.Sandboxes(); len(n) != 0 {
 			t.Errorf("during the delay: got sandboxes %v, want none", n)

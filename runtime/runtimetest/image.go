@@ -14,7 +14,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// An Image is an image that is present on the node.
+// An Image is an image on the node.
 type Image struct {
 	// Name is the tag of the image, such as "registry.example/web:1". It is required.
 	Name string
@@ -42,14 +42,14 @@ type RemoteImage struct {
 	Err error
 }
 
-// AddImage adds an image to the images that are present.
+// AddImage adds an image to the node.
 func (r *Runtime) AddImage(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addImageLocked(i)
 }
 
-// AddImages adds images with the given names to the images that are present.
+// AddImages adds images with the given names to the node.
 func (r *Runtime) AddImages(names ...string) {
 	for _, name := range names {
 		r.AddImage(Image{Name: name})
@@ -103,7 +103,7 @@ func (i *Image) program(c *api.ContainerConfig) Program {
 	return ParseProgram(strings.Split(name, ":"))
 }
 
-// findImageLocked returns the present image with this name or ID, or nil.
+// findImageLocked returns the image on the node with this name or ID, or nil.
 func (r *Runtime) findImageLocked(name string) *Image {
 	for _, i := range r.images {
 		if i.ID == name || slices.Contains(i.names, name) || i.ref() == name {

@@ -71,7 +71,7 @@ type Runtime struct {
 	names          map[string]string // IDs by reserved name
 	sandboxes      map[string]*sandbox
 	containers     map[string]*container
-	images         map[string]*Image // images that are present, by ID
+	images         map[string]*Image // images on the node, by ID
 	remoteImages   map[string]*RemoteImage
 	faults         []*fault
 	onExec         func(container string, command []string) Program // nil means ParseProgram

@@ -59,7 +59,7 @@ func TestInMemoryGRPC_InBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
 		if n, err := r.Dial(t).Node(t.Context()); err != nil || !n.Ready {
-			t.Errorf("Node over gRPC in a synctest bubble: got %+v, %v, want a ready one", n, err)
+			t.Errorf("Node over gRPC in a synctest bubble: got %+v (error %v), want a ready one", n, err)
 		}
 	})
 }

@@ -168,7 +168,7 @@ func TestRemoveAll_Links(t *testing.T) {
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-		t.Errorf("file outside of the tree after RemoveAll of a tree with a link to it: got %v, want it to exist", err)
+		t.Errorf("file outside of the tree after RemoveAll of a tree with a link to it: got error %v, want it to exist", err)
 	}
 	if names, _ := d.Names(); len(names) != 0 {
 		t.Errorf("got remaining names %q, want none", names)
@@ -176,7 +176,7 @@ func TestRemoveAll_Links(t *testing.T) {
 	must(t, os.Symlink(outside, top))
 	must(t, d.RemoveAll(t.Context(), "pod")) // removes only the link
 	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-		t.Errorf("file outside of the tree after RemoveAll of a link: got %v, want it to exist", err)
+		t.Errorf("file outside of the tree after RemoveAll of a link: got error %v, want it to exist", err)
 	}
 }
 
@@ -204,12 +204,12 @@ func TestRemoveAll_Mounts(t *testing.T) {
 				t.Errorf("RemoveAll: got error %v, want ErrMount", err)
 			}
 			if _, err := os.Stat(at); err != nil {
-				t.Errorf("mount point after RemoveAll: got %v, want it to exist", err)
+				t.Errorf("mount point after RemoveAll: got error %v, want it to exist", err)
 			}
 			must(t, unix.Unmount(at, 0))
 			must(t, d.RemoveAll(t.Context(), "pod"))
 			if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-				t.Errorf("file on the mount after RemoveAll: got %v, want it to exist", err)
+				t.Errorf("file on the mount after RemoveAll: got error %v, want it to exist", err)
 			}
 		})
 	}
@@ -294,7 +294,7 @@ func TestRemoveAll_SwappedLink(t *testing.T) {
 	cancel()
 	<-done
 	if _, err := os.Stat(filepath.Join(outside, "deep/kept")); err != nil {
-		t.Fatalf("file outside of the tree after RemoveAll while links and directories are swapped: got %v, want it to exist", err)
+		t.Fatalf("file outside of the tree after RemoveAll while links and directories are swapped: got error %v, want it to exist", err)
 	}
 	must(t, d.RemoveAll(t.Context(), "pod"))
 }

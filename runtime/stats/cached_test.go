@@ -39,7 +39,7 @@ func TestCached(t *testing.T) {
 		if n := get(time.Minute); n != 2 {
 			t.Errorf("call after the maximum age of the value: got value %d, want 2", n)
 		}
-		time.Sleep(19 * time.Minute) // a value whose computation took one minute is reused for twenty
+		time.Sleep(19 * time.Minute) // a value whose computation took one minute is reused for twenty minutes
 		if n := get(0); n != 2 {
 			t.Errorf("call 19 minutes after a computation that took a minute: got value %d, want 2", n)
 		}

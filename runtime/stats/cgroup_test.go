@@ -75,7 +75,7 @@ func TestRead_CgroupV1(t *testing.T) {
 	}
 	want := []uint64{3e9, 4, 12288, 11288, 8192, 7, 3, 1 << 20, 102, 20000, 5, 3, 1024}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("statistics (-want +got):\n%s", diff)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestChildren(t *testing.T) {
 			}
 			at := h.children("/kubepods/podu", []string{"", id, other})
 			if diff := cmp.Diff(map[string]string{id: "/kubepods/podu/" + name}, at); diff != "" {
-				t.Errorf("%s: (-want +got):\n%s", name, diff)
+				t.Errorf("cgroups of containers with the name %s (-want +got):\n%s", name, diff)
 			}
 			if pid := h.networkPID(Pod{SandboxID: other, Containers: []Container{{ID: id}}}, at); pid != 41 {
 				t.Errorf("%s: got the network of process %d, want 41", name, pid)

@@ -144,7 +144,7 @@ func TestPodDisk_WithPrevious(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(test.want, test.now.withPrevious(last, pod)); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

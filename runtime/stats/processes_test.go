@@ -89,10 +89,10 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	if found != 2 {
-		t.Errorf("all processes: got %d of the two processes", found)
+		t.Errorf("all processes: got %d of the started processes among them, want 2", found)
 	}
 	if _, err := s.Processes(t.Context(), parent+"/none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing cgroup: got error %v, want that it does not exist", err)
+		t.Errorf("missing cgroup: got error %v, want not exist", err)
 	}
 }
 
@@ -114,11 +114,11 @@ func TestProcesses_Format(t *testing.T) {
 		}
 	}
 	if a, b, c := percent(1, 3), percent(5, 1), percent(1, 0); a != 33.3 || b != 500 || c != 0 {
-		t.Errorf("percent: got %v, %v and %v, want 33.3, 500 and 0", a, b, c)
+		t.Errorf("shares in percent: got %v, %v and %v, want 33.3, 500 and 0", a, b, c)
 	}
 	r := processReader{users: map[uint32]string{}}
 	if root, unknown := r.userName(0), r.userName(4123456789); root != "root" || unknown != "4123456789" {
-		t.Errorf("users 0 and 4123456789: got %s and %s, want root and the number", root, unknown)
+		t.Errorf("users 0 and 4123456789: got %s and %s, want \"root\" and \"4123456789\"", root, unknown)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestSince(t *testing.T) {
 		"counter was reset":      {at(10, 50), true, made(-500), at(20, 9), reading{}, false},
 	} {
 		if got, ok := baseReading(test.last, test.known, test.made, test.now); got != test.want || ok != test.ok {
-			t.Errorf("%s: got %v %v, want %v %v", name, got, ok, test.want, test.ok)
+			t.Errorf("%s: got reading %v, ok: %t; want reading %v, ok: %t", name, got, ok, test.want, test.ok)
 		}
 	}
 }

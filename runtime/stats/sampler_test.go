@@ -40,7 +40,7 @@ func TestSampler(t *testing.T) {
 		t.Errorf("containers without cgroups: got %+v after %d calls of RuntimeUsage, want the runtime's usage of the first container only", c, calls)
 	}
 	if again, err := s.SampleBasic(t.Context()); err != nil || again != basic {
-		t.Errorf("second basic sample within a second: got the same %t, error %v; want the same sample", again == basic, err)
+		t.Errorf("second basic sample within a second: got the first sample: %t (error %v), want true", again == basic, err)
 	}
 	all, err := s.SampleAll(t.Context())
 	if err != nil {
@@ -60,8 +60,9 @@ func TestSampler(t *testing.T) {
 	}
 }
 
-// TestSampler_RuntimeUsageFails checks that a sample without the usage from the runtime is reused only
-// as long as it took, because most of that time podd has waited for the runtime.
+// TestSampler_RuntimeUsageFails checks that a sample without the usage from the runtime is reused
+// only for maxSampleAge. The sample took 300 ms. A complete sample that took so long would be
+// reused for 6 s, but this one is incomplete.
 func TestSampler_RuntimeUsageFails(t *testing.T) {
 	took := 300 * time.Millisecond // less than the minimum time for which a sample is reused
 	calls := 0
@@ -81,6 +82,6 @@ func TestSampler_RuntimeUsageFails(t *testing.T) {
 	}
 	time.Sleep(maxSampleAge + 100*time.Millisecond)
 	if again, err := s.SampleBasic(t.Context()); err != nil || again == first {
-		t.Errorf("sample after maxSampleAge: got the same %t, error %v; want a new sample", again == first, err)
+		t.Errorf("sample after maxSampleAge: got the first sample: %t (error %v), want false", again == first, err)
 	}
 }

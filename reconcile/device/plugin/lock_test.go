@@ -22,7 +22,7 @@ func TestLockDir(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := LockDir(ctx, dir, cancel); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: got %v, want %v", err, context.Canceled)
+		t.Errorf("canceled call: got error %v, want %v", err, context.Canceled)
 	}
 	waits := 0
 	again, err := LockDir(t.Context(), dir, func() { waits++; release() })
@@ -68,12 +68,12 @@ func TestLockDir_LockedByPlugin(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	release, err := LockDir(ctx, dir, cancel)
 	if err != nil {
-		t.Fatalf("got %v, want nil", err)
+		t.Fatalf("LockDir: got error %v, want none", err)
 	}
 	release()
 	info, err := os.Lstat(dir + ".lock")
 	if err != nil || info.Mode() != 0o600 {
-		t.Errorf("lock file: got %v, %v, want a regular file with mode 0600", info, err)
+		t.Errorf("lock file: got %v (error %v), want a regular file with mode 0600", info, err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestLockDir_Invalid(t *testing.T) {
 				t.Error("got nil, want an error")
 			}
 			if _, err := os.Lstat(filepath.Join(root, "target")); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("target of the link: got %v, want %v", err, os.ErrNotExist)
+				t.Errorf("target of the link: got error %v, want %v", err, os.ErrNotExist)
 			}
 		})
 	}

@@ -199,7 +199,7 @@ func TestAllocate_Canceled(t *testing.T) {
 	cancel()
 	for range 2 {
 		if err := <-all; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want %v", err, context.Canceled)
 		}
 	}
 	a.untilCounts(t, allocation.Count{Total: 2, Listed: 2, Healthy: 2, IsServed: true})

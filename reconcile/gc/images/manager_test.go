@@ -212,7 +212,8 @@ func pod(name string, initImage, image, volume string) *manifest.Pod {
 	return &manifest.Pod{Key: types.NamespacedName{Namespace: "default", Name: name}, Object: &v1.Pod{Spec: spec}}
 }
 
-func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
+// sleep advances the time of the bubble, and then waits until no goroutine can continue.
+func sleep(d time.Duration) { <-time.After(d); synctest.Wait() }
 
 // policy is the default of the kubelet.
 var policy = gc.Policy{HighPercent: 85, LowPercent: 80, MinAge: 2 * time.Minute}
@@ -232,7 +233,7 @@ func TestCollect(t *testing.T) {
 		f.removeSandbox(job)
 		f.wantEvents()
 		f.setOther(50) // 86 %
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.want("pause:1", "web:1", "init:1", "data:1", "foreign:1", "mounted:1", "old:1", "pinned:1")
 		if want := map[gc.Reason]int{gc.Space: 1}; !maps.Equal(f.collected, want) {
 			f.t.Errorf("collected images by reason: got %v, want %v", f.collected, want)
@@ -240,7 +241,7 @@ func TestCollect(t *testing.T) {
 		f.wantEvents()
 		f.removeSandbox(sandbox)
 		f.setOther(400)
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.want("pause:1", "web:1", "init:1", "data:1", "pinned:1")
 	})
 }
@@ -254,7 +255,7 @@ func TestCollect_UnknownPods(t *testing.T) {
 		set := &manifest.Set{CompleteSources: map[string]bool{source: true}}
 		for _, c := range []reconcile.Change{{}, {Set: &manifest.Set{}}, {Set: set, Starting: true}} {
 			f.pods.Apply(c)
-			pass(time.Hour)
+			sleep(time.Hour)
 			f.want("web:1")
 		}
 		for name, request := range map[string]func(context.Context) error{
@@ -269,7 +270,7 @@ func TestCollect_UnknownPods(t *testing.T) {
 		}
 		f.want("web:1")
 		f.publish()
-		pass(10 * time.Minute)
+		sleep(10 * time.Minute)
 		f.want()
 	})
 }
@@ -282,22 +283,22 @@ func TestCollect_MaxAge(t *testing.T) {
 		f.add("web:1", 1)
 		f.add("never:1", 1)
 		f.run(pod("web", "", "web:1", ""))
-		pass(maxAge - 2*time.Hour)
+		sleep(maxAge - 2*time.Hour)
 		f.restart() // web is removed
 		f.want("web:1", "never:1")
-		pass(2*time.Hour + 10*time.Minute)
+		sleep(2*time.Hour + 10*time.Minute)
 		f.want("web:1")
 		if want := map[gc.Reason]int{gc.Age: 1}; !maps.Equal(f.collected, want) {
 			f.t.Errorf("collected images by reason: got %v, want %v", f.collected, want)
 		}
 		// After another boot, the time during which the host was off does not count.
 		f.stop()
-		pass(100 * maxAge)
+		sleep(100 * maxAge)
 		f.boot, f.bootTime = "two", time.Now()
 		f.run()
-		pass(maxAge - 4*time.Hour)
+		sleep(maxAge - 4*time.Hour)
 		f.want("web:1")
-		pass(2 * time.Hour)
+		sleep(2 * time.Hour)
 		f.want()
 	})
 }
@@ -308,9 +309,9 @@ func TestCollect_ShortMaxAge(t *testing.T) {
 	run(t, gc.Policy{HighPercent: 100, LowPercent: 80, MaxAge: time.Minute}, func(f *fixture) {
 		f.run()
 		f.add("web:1", 1)
-		pass(50 * time.Second)
+		sleep(50 * time.Second)
 		f.want("web:1")
-		pass(4 * time.Minute)
+		sleep(4 * time.Minute)
 		f.want()
 	})
 }
@@ -320,7 +321,7 @@ func TestCollect_LostRecord(t *testing.T) {
 	run(t, gc.Policy{HighPercent: 100, LowPercent: 80, MaxAge: time.Hour}, func(f *fixture) {
 		f.add("web:1", 1)
 		f.run()
-		pass(50 * time.Minute)
+		sleep(50 * time.Minute)
 		f.stop()
 		data, err := os.ReadFile(f.recordFile)
 		if err != nil {
@@ -331,9 +332,9 @@ func TestCollect_LostRecord(t *testing.T) {
 			f.t.Fatal(err)
 		}
 		f.run()
-		pass(50 * time.Minute)
+		sleep(50 * time.Minute)
 		f.want("web:1")
-		pass(20 * time.Minute)
+		sleep(20 * time.Minute)
 		f.want()
 	})
 }
@@ -349,27 +350,27 @@ func TestCollect_Fails(t *testing.T) {
 		stuck, _, _ := f.ImageStatus(f.t.Context(), "stuck:1")
 		remove := f.Inject(runtimetest.Fault{Method: "RemoveImage", Err: errors.New("read-only file system"),
 			Match: func(q any) bool { return q.(*cri.RemoveImageRequest).GetImage().GetImage() == stuck.ID }})
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.want("stuck:1")
 		f.wantEvents()
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.wantEvents("ImageGCFailed: removing image stuck:1: read-only file system")
 		remove()
 		f.setOther(900)
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.want()
 		const full = "90% of the 1Ki of the image file system are used; removing unused images freed 1Ki of the required 1Ki; " +
 			"the space is used by images in use, volumes, logs or other files"
 		f.wantEvents("FreeDiskSpaceFailed: "+full, "ImageGCFailed: "+full)
 		f.setOther(0)
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.wantEvents()
 		f.mu.Lock()
 		f.isUnsized = true
 		f.mu.Unlock()
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.wantEvents()
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		f.wantEvents("ImageGCFailed: invalid capacity 0 on image filesystem")
 	})
 }
@@ -385,10 +386,10 @@ func TestCollect_UnknownUsers(t *testing.T) {
 				f.createContainer("job", "old:1")
 				remove := f.Inject(runtimetest.Fault{Method: method, Err: errors.New("busy")})
 				f.run(pod("web", "", "web:1", ""))
-				pass(time.Hour)
+				sleep(time.Hour)
 				remove()
 				f.want("old:1", "unused:1")
-				pass(5 * time.Minute)
+				sleep(5 * time.Minute)
 				f.want("old:1")
 			})
 		})
@@ -401,12 +402,12 @@ func TestCollect_UsedMeanwhile(t *testing.T) {
 	run(t, gc.Policy{HighPercent: 1, LowPercent: 0, MinAge: time.Minute}, func(f *fixture) {
 		f.add("a:1", 100)
 		f.run()
-		pass(time.Second)
+		sleep(time.Second)
 		f.add("b:1", 100)
 		f.Inject(runtimetest.Fault{Method: "RemoveImage", Nth: 1, AfterEffect: true, Delay: time.Second, OnApply: func() {
 			f.createContainer("job", "b:1")
 		}})
-		pass(30 * time.Minute)
+		sleep(30 * time.Minute)
 		f.want("b:1")
 	})
 }
@@ -523,7 +524,7 @@ func TestRequests(t *testing.T) {
 		if freed, err := f.Reclaim(f.t.Context()); freed != 0 || err != nil {
 			f.t.Errorf("Reclaim before the minimum age: got %d bytes, error %v, want 0", freed, err)
 		}
-		pass(2 * time.Minute)
+		sleep(2 * time.Minute)
 		if freed, err := f.Reclaim(f.t.Context()); freed != 10 || err != nil {
 			f.t.Errorf("Reclaim: got %d bytes, error %v, want 10", freed, err)
 		}

@@ -176,11 +176,11 @@ func TestServiceAccount(t *testing.T) {
 		r := Request{Repository: "a.io/web", Pod: Pod{ServiceAccount: account}}
 		got, err := b.ServiceAccount(t.Context(), r)
 		if err != nil || b.UsesServiceAccount(r) != (want != "") || (got != nil) != (want != "") || got != nil && got.UID != want {
-			t.Errorf("%q: got %+v, %v; want UID %q", account, got, err, want)
+			t.Errorf("%q: got %+v (error %v); want UID %q", account, got, err, want)
 		}
 		r.Repository = "b.io/web"
 		if got, err := b.ServiceAccount(t.Context(), r); got != nil || err != nil || b.UsesServiceAccount(r) {
-			t.Errorf("an image that does not match: got %+v, %v; want none", got, err)
+			t.Errorf("an image that does not match: got %+v (error %v); want none", got, err)
 		}
 	}
 	if _, err := b.ServiceAccount(t.Context(), Request{Repository: "a.io/web", Pod: Pod{ServiceAccount: "other"}}); err == nil {

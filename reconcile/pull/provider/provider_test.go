@@ -161,7 +161,7 @@ func TestCache(t *testing.T) {
 		b := newFixture(t, p)
 		for _, image := range strings.Fields(test.images) {
 			if _, err := b.users(image); err != nil {
-				t.Errorf("%s: %v", test.more, err)
+				t.Errorf("image %s, response with %s: got error %v, want none", image, test.more, err)
 			}
 		}
 		if got := b.requests(); got != test.want {

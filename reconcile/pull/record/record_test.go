@@ -86,7 +86,7 @@ func TestStore(t *testing.T) {
 	}
 	for _, dir := range []string{"image_manager", "image_manager/pulling", "image_manager/pulled"} {
 		if info, err := os.Stat(filepath.Join(root, dir)); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%s: got %v, %v; want mode 0700", dir, info.Mode(), err)
+			t.Errorf("%s: got %v (error %v); want mode 0700", dir, info.Mode(), err)
 		}
 	}
 }
@@ -470,7 +470,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if got, err := decodeRecord(again); err != nil || got.ImageRef != r.ImageRef || len(got.CredentialMapping) != len(r.CredentialMapping) {
-			t.Errorf("got %+v, %v; want %+v", got, err, r)
+			t.Errorf("got %+v (error %v); want %+v", got, err, r)
 		}
 		verify.Decide(verify.Input{Image: image, IsPresent: true, Policy: &verify.Policy{}, Records: verify.Records{State: verify.Recorded, Credentials: r.CredentialMapping}})
 	})

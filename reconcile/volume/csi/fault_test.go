@@ -325,7 +325,7 @@ func TestExpand_Fails(t *testing.T) {
 		t.Error("Publish while expanding fails: got no error, want one")
 	}
 	if !failed(ExpansionFailure{Message: prefix + "not now (Internal)"})() {
-		t.Error("Expansions does not contain the first failure")
+		t.Error("Expansions: got no first failure, want one")
 	}
 	m.waitFor(t, "Expansions contains the second failure", failed(ExpansionFailure{Message: prefix + "not now (Internal)", IsRepeated: true}))
 	must(t, m.driver.SetBehavior("NodeExpandVolume", "OutOfRange too large"))

@@ -141,8 +141,8 @@ func (m *testNode) waitFor(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// calls returns the calls that the driver recorded, with a record for the begin and one for the end
-// of each call.
+// calls returns the events that the driver recorded: one for the start and one for the end of each
+// call.
 func (m *testNode) calls(t *testing.T) []csidriver.Call {
 	t.Helper()
 	all, err := m.driver.Calls()
@@ -150,8 +150,8 @@ func (m *testNode) calls(t *testing.T) []csidriver.Call {
 	return all
 }
 
-// checkCalls waits until the driver has completed as many calls as want has, and checks that they
-// are the calls in want. It also checks that no calls for a volume overlapped.
+// checkCalls waits until the driver has completed len(want) calls, and checks that they are equal
+// to want. It also checks that no calls for a volume overlapped.
 func (m *testNode) checkCalls(t *testing.T, want ...string) {
 	t.Helper()
 	calls := func() []string { all, err := m.driver.Changes(); must(t, err); return all }
@@ -167,7 +167,7 @@ func (m *testNode) checkNoOverlap(t *testing.T) {
 	t.Helper()
 	for _, c := range m.calls(t) {
 		if c.Overlaps {
-			t.Errorf("%s for %s overlaps another call", c.Method, c.Volume)
+			t.Errorf("%s for volume %s: got an overlap with another call, want none", c.Method, c.Volume)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestLostFacts(t *testing.T) {
 	must(t, os.Remove(filepath.Join(p.dataDir, dataFile)))
 	m.unpublish(t, pod1)
 	if _, is := m.publishedVolume(p.target); is {
-		t.Error("after Unpublish: the volume is still recorded as published")
+		t.Error("after Unpublish: got the volume recorded as published, want it removed")
 	}
 	m.waitInUse(t)
 }
@@ -167,9 +167,9 @@ func TestUnwritableStageFacts(t *testing.T) {
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1")
 }
 
-// TestUnknownMount checks that a mount without a valid data file in a pod directory prevents only
-// the unstaging of volumes that may be mounted there. This is logged each time the data file
-// becomes invalid.
+// TestUnknownMount checks the effect of a mount in a pod directory that has no valid data file. It
+// prevents only the unstaging of volumes that may be mounted at its path. podd logs this each time
+// the data file becomes invalid.
 func TestUnknownMount(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	second := withCSI(newVolume(pod2), func(c *refs.CSIVolume) { c.Handle, c.Volume = "vol-2", "pv-2" })
@@ -220,6 +220,6 @@ func TestLongHandle(t *testing.T) {
 	longest := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Handle = strings.Repeat("\x01", manifest.MaxVolumeHandle) })
 	must(t, facts{keyDriver: driver, keyHandle: longest.Handle}.save(m.pathsFor(longest).stageDataDir))
 	if f, err := readFacts(m.pathsFor(longest).stageDataDir); err != nil || f[keyHandle] != longest.Handle {
-		t.Errorf("data file with a handle of %d bytes: got %d bytes, error %v", len(longest.Handle), len(f[keyHandle]), err)
+		t.Errorf("data file with a handle of %d bytes: got a handle of %d bytes (error %v), want the whole handle", len(longest.Handle), len(f[keyHandle]), err)
 	}
 }

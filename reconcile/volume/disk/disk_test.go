@@ -25,15 +25,15 @@ const (
 	portalText = "192.0.2.1:3260"
 )
 
-// An exitError is the error of a program that exited with a code.
+// An exitError is the error of a program that exited with this exit code.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func (e exitError) ExitCode() int { return int(e) }
 
-// A fakeHost is a host with an iSCSI target. Its programs change a directory in place of /sys. It is
-// used for faults; the tests in a virtual machine use a real target.
+// A fakeHost is a host with an iSCSI target. Its programs change a directory that replaces /sys. It
+// is used to test failures. The tests in a virtual machine use a real target.
 type fakeHost struct {
 	t        *testing.T
 	dir      string
@@ -85,7 +85,7 @@ func (h *fakeHost) manager() Manager {
 	}}
 }
 
-// run executes a command of iscsiadm. All other programs only succeed.
+// run simulates a command of iscsiadm. All other programs do nothing and succeed.
 func (h *fakeHost) run(_ context.Context, _ time.Duration, p Program, args ...string) (string, error) {
 	command := p.Name + " " + strings.Join(args, " ")
 	h.commands = append(h.commands, command)
@@ -167,7 +167,7 @@ func (h *fakeHost) checkClean() {
 	h.t.Helper()
 	for _, pattern := range []string{"disks/*", "sys/class/iscsi_session/*", "iscsi/nodes/*/*/*", "iscsi/send_targets/*", "pods/*/volumes/" + LinksDir + "/*"} {
 		if left, err := filepath.Glob(h.path(pattern)); len(left) > 0 || err != nil {
-			h.t.Errorf("got %v, %v, want nothing", left, err)
+			h.t.Errorf("remaining records and sessions: got %v (error %v), want none", left, err)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestAttach(t *testing.T) {
 	checkInUse := func(want ...v1.UniqueVolumeName) {
 		t.Helper()
 		if got, err := h.manager().VolumesInUse(); err != nil || !slices.Equal(got, want) {
-			t.Errorf("volumes in use: got %v, error %v, want %v", got, err, want)
+			t.Errorf("volumes in use: got %v (error %v), want %v", got, err, want)
 		}
 	}
 	checkInUse()
@@ -190,30 +190,31 @@ func TestAttach(t *testing.T) {
 		v := blockVolume()
 		v.UniqueName = v1.UniqueVolumeName("volume of " + pod)
 		if path, err := h.attach(pod, v); err != nil || path != h.path("dev/sda") {
-			t.Fatalf("got %q, %v, want the device", path, err)
+			t.Fatalf("path: got %q (error %v), want that of the device", path, err)
 		}
 	}
 	if n := h.count("--login"); n != 1 {
-		t.Errorf("got %d logins, want 1: %q", n, h.commands)
+		t.Errorf("got %d logins, want 1; commands: %q", n, h.commands)
 	}
 	if err := h.manager().Release(t.Context(), "a"); err != nil || h.count("--logout") != 0 {
-		t.Errorf("got %v and %d logouts while another pod uses the disk, want none", err, h.count("--logout"))
+		t.Errorf("Release while another pod uses the disk: got error %v and %d logouts, want no error and no logout", err, h.count("--logout"))
 	}
 	checkInUse("volume of a", "volume of b") // a name remains until the disk is detached
 	if err := h.manager().Release(t.Context(), "b"); err != nil || h.count("--logout") != 1 {
-		t.Errorf("got %v and %d logouts, want 1", err, h.count("--logout"))
+		t.Errorf("Release of the last pod: got error %v and %d logouts, want no error and 1 logout", err, h.count("--logout"))
 	}
 	if text, err := os.ReadFile(h.path("sys/block/sda/device/delete")); err != nil || string(text) != "1" {
-		t.Errorf("got %q, %v, want a deleted device", text, err)
+		t.Errorf("content of the file delete of the device: got %q (error %v), want \"1\"", text, err)
 	}
 	h.checkClean()
 	checkInUse()
 	if err := h.manager().Release(t.Context(), "b"); err != nil {
-		t.Errorf("Release again: %v", err)
+		t.Errorf("second Release: got error %v, want none", err)
 	}
 }
 
-// TestRelease_Busy checks a device that another program uses: podd neither deletes it nor logs out.
+// TestRelease_Busy checks Release if another program uses the device. podd must neither delete the
+// device nor log out of its session.
 func TestRelease_Busy(t *testing.T) {
 	h := newFakeHost(t)
 	if _, err := h.attach("a", blockVolume()); err != nil {
@@ -221,7 +222,7 @@ func TestRelease_Busy(t *testing.T) {
 	}
 	h.busy = true
 	if err := h.manager().Release(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "in use by another program") || h.count("--logout") > 0 {
-		t.Errorf("got %v and %d logouts, want an error and none", err, h.count("--logout"))
+		t.Errorf("got error %v and %d logouts, want an error and no logout", err, h.count("--logout"))
 	}
 	h.busy = false
 	if err := h.manager().Release(t.Context(), "a"); err != nil {
@@ -237,7 +238,7 @@ func TestRelease_Multipath(t *testing.T) {
 	h.write("sys/block/dm-0/dm/uuid", "mpath-3600\n")
 	h.write("dev/dm-0", "")
 	if path, err := h.attach("a", blockVolume()); err != nil || path != h.path("dev/dm-0") {
-		t.Fatalf("got %q, %v, want the multipath device", path, err)
+		t.Fatalf("path: got %q (error %v), want that of the multipath device", path, err)
 	}
 	remove := "multipath -f " + h.path("dev/dm-0")
 	h.fail = func(command string) (string, error) {
@@ -251,15 +252,16 @@ func TestRelease_Multipath(t *testing.T) {
 		return len(text) > 0
 	}
 	if err := h.manager().Release(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "map in use") || deleted() {
-		t.Errorf("got %v and a deleted path: %v, want an error and no deleted path", err, deleted())
+		t.Errorf("Release while the multipath device is in use: got error %v, path deleted: %t; want an error, path deleted: false", err, deleted())
 	}
 	if err := h.manager().Release(t.Context(), "a"); err != nil || h.count(remove) != 2 || !deleted() {
-		t.Errorf("got %v, %q and a deleted path: %v, want a removed map and a deleted path", err, h.commands, deleted())
+		t.Errorf("second Release: got error %v, commands %q, path deleted: %t; want no error, a second command that removes the multipath device, path deleted: true", err, h.commands, deleted())
 	}
 	h.checkClean()
 }
 
-// TestAttach_ForeignSession checks a session that existed before: podd uses it, but does not end it.
+// TestAttach_ForeignSession checks a session that existed before Attach. podd must use it, but must
+// not end it.
 func TestAttach_ForeignSession(t *testing.T) {
 	h := newFakeHost(t)
 	h.addSession("sda")
@@ -270,18 +272,19 @@ func TestAttach_ForeignSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(h.commands) > 0 {
-		t.Errorf("got %q, want no commands", h.commands)
+		t.Errorf("commands: got %q, want none", h.commands)
 	}
 	if text, err := os.ReadFile(h.path("sys/block/sda/device/delete")); err != nil || len(text) > 0 {
-		t.Errorf("got %q, %v, want a device that is not deleted", text, err)
+		t.Errorf("content of the file delete of the device: got %q (error %v), want \"\"", text, err)
 	}
 	if left, _ := filepath.Glob(h.path("disks/*")); len(left) > 0 {
-		t.Errorf("got %q, want no record", left)
+		t.Errorf("records of attached disks: got %q, want none", left)
 	}
 }
 
-// TestAttach_Interrupted ends each command with an error once, as if podd was killed before or after it:
-// Release afterwards leaves nothing, and Attach succeeds when it is called again.
+// TestAttach_Interrupted makes each command fail once, as if podd was killed during the command. A
+// second call of the failed Attach or Release must succeed. At the end, no record and no session may
+// be left.
 func TestAttach_Interrupted(t *testing.T) {
 	h := newFakeHost(t)
 	if _, err := h.attach("a", blockVolume()); err != nil {
@@ -301,19 +304,20 @@ func TestAttach_Interrupted(t *testing.T) {
 		_, err := h.attach("a", blockVolume())
 		if err != nil {
 			if _, err := h.attach("a", blockVolume()); err != nil {
-				t.Errorf("command %d, %s: attaching again: %v", i, h.commands[i], err)
+				t.Errorf("command %d, %s: second Attach: got error %v, want none", i, h.commands[i], err)
 			}
 		}
 		if err := h.manager().Release(t.Context(), "a"); err != nil {
 			if err := h.manager().Release(t.Context(), "a"); err != nil {
-				t.Errorf("command %d, %s: releasing again: %v", i, h.commands[i], err)
+				t.Errorf("command %d, %s: second Release: got error %v, want none", i, h.commands[i], err)
 			}
 		}
 		h.checkClean()
 	}
 }
 
-// TestAttach_CHAP checks that credentials are written to files, and are no arguments of commands.
+// TestAttach_CHAP checks that credentials are written to files and are not passed as arguments of
+// commands.
 func TestAttach_CHAP(t *testing.T) {
 	h := newFakeHost(t)
 	v := blockVolume()
@@ -339,19 +343,19 @@ func TestAttach_CHAP(t *testing.T) {
 	}
 	session, err := os.ReadFile(h.path("iscsi/nodes/" + targetName + "/192.0.2.1,3260,1/default"))
 	if want := "# BEGIN RECORD\nnode.session.auth.authmethod = CHAP\nnode.session.auth.password = secret of the session\nnode.session.auth.username = user\n# END RECORD\n"; err != nil || string(session) != want {
-		t.Errorf("session: got %q, %v, want %q", session, err, want)
+		t.Errorf("session: got %q (error %v), want %q", session, err, want)
 	}
 	for _, c := range h.commands {
 		if strings.Contains(c, "secret") {
-			t.Errorf("got a secret in the command %q", c)
+			t.Errorf("command %q: got a secret in it, want none", c)
 		}
 	}
 	record, err := filepath.Glob(h.path("disks/*/" + recordName))
 	if err != nil || len(record) != 1 {
-		t.Fatalf("got %v, %v, want one record", record, err)
+		t.Fatalf("records: got %v (error %v), want one", record, err)
 	}
 	if text, err := os.ReadFile(record[0]); err != nil || strings.Contains(string(text), "secret") {
-		t.Errorf("got the record %s, %v, want no secret in it", text, err)
+		t.Errorf("record: got %s (error %v), want no secret in it", text, err)
 	}
 	if err := h.manager().Release(t.Context(), "a"); err != nil {
 		t.Fatal(err)
@@ -367,7 +371,7 @@ func TestAttach_InvalidCredential(t *testing.T) {
 		v.ISCSI.SessionCHAP, v.Secret = true, map[string][]byte{disk.SessionUser: []byte("user"), disk.SessionPassword: []byte(value)}
 		_, err := h.attach("a", v)
 		if err == nil || !strings.Contains(err.Error(), disk.SessionPassword) || strings.Contains(err.Error(), value) {
-			t.Errorf("%s: got %v, want an error about the key without the value", name, err)
+			t.Errorf("%s: got error %v, want one about the key without the value", name, err)
 		}
 		if h.count("--login") > 0 {
 			t.Errorf("%s: got a login, want none", name)
@@ -375,7 +379,8 @@ func TestAttach_InvalidCredential(t *testing.T) {
 	}
 }
 
-// TestAttach_OnePath checks two portals of which one fails.
+// TestAttach_OnePath checks that a disk is attached through one portal if the connection to another
+// portal fails.
 func TestAttach_OnePath(t *testing.T) {
 	h := newFakeHost(t)
 	v := blockVolume()
@@ -387,7 +392,7 @@ func TestAttach_OnePath(t *testing.T) {
 		return "", nil
 	}
 	if path, err := h.attach("a", v); err != nil || path != h.path("dev/sda") {
-		t.Errorf("got %q, %v, want the device over the other portal", path, err)
+		t.Errorf("path: got %q (error %v), want that of the device at the second portal", path, err)
 	}
 }
 
@@ -421,7 +426,7 @@ func TestAttach_Errors(t *testing.T) {
 		_, err = run.Attach(t.Context(), blockVolume(), links, "data")
 		links.Close()
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), portalText) {
-			t.Errorf("%s: got %v, want %q and the portal", name, err, c.want)
+			t.Errorf("%s: got error %v, want one with %q and the portal", name, err, c.want)
 		}
 		if left, _ := filepath.Glob(h.path("iscsi/nodes/*/*/*")); len(left) > 0 {
 			t.Errorf("%s: got the records %q, want none", name, left)
@@ -429,7 +434,8 @@ func TestAttach_Errors(t *testing.T) {
 	}
 }
 
-// TestAttach_FC checks that podd scans the adapters, but not iSCSI sessions, if the disk has no link.
+// TestAttach_FC checks that podd scans the Fibre Channel adapters if the disk has no link in
+// /dev/disk/by-path yet. It must not scan the adapters of iSCSI sessions.
 func TestAttach_FC(t *testing.T) {
 	h := newFakeHost(t)
 	for _, host := range []string{"host0", "host2"} {
@@ -456,18 +462,18 @@ func TestAttach_FC(t *testing.T) {
 	defer links.Close()
 	v := Volume{Block: true, FC: &disk.FC{Targets: []string{"500a0982991b8dc5"}, LUN: 2}}
 	if path, err := m.Attach(t.Context(), v, links, "data"); err != nil || path != h.path("dev/sdb") {
-		t.Fatalf("got %q, %v, want the device", path, err)
+		t.Fatalf("path: got %q (error %v), want that of the device", path, err)
 	}
 	for host, want := range map[string]string{"host0": "- - -", "host2": ""} {
 		if text, err := os.ReadFile(h.path("sys/class/scsi_host/" + host + "/scan")); err != nil || string(text) != want {
-			t.Errorf("scan of %s: got %q, %v, want %q", host, text, err, want)
+			t.Errorf("scan of %s: got %q (error %v), want %q", host, text, err, want)
 		}
 	}
 	if err := m.Release(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(h.path("sys/block/sdb/device/delete")); err != nil || string(text) != "1" {
-		t.Errorf("got %q, %v, want a deleted device", text, err)
+		t.Errorf("content of the file delete of the device: got %q (error %v), want \"1\"", text, err)
 	}
 	h.checkClean()
 }
@@ -483,7 +489,7 @@ func TestSelectDevice(t *testing.T) {
 	for uuid, want := range map[string]string{"CRYPT-x": "dev/sda", "mpath-x": "dev/dm-1"} {
 		h.write("sys/block/dm-1/dm/uuid", uuid+"\n")
 		if got, err := h.manager().Host.selectDevice(t.Context(), []string{"sda", "sdb"}, false); err != nil || got != h.path(want) {
-			t.Errorf("with the UUID %s: got %q, %v, want %s", uuid, got, err, want)
+			t.Errorf("device mapper UUID %s: got device %q (error %v), want %s", uuid, got, err, want)
 		}
 	}
 }
@@ -528,7 +534,7 @@ func TestMount_Rules(t *testing.T) {
 		}}
 		err := h.mount(t.Context(), "/dev/x", "/mnt", c.volume)
 		if !slices.Equal(commands, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: got %q, %v, want %q and the error %q", name, commands, err, c.want, c.err)
+			t.Errorf("%s: got commands %q and error %v, want commands %q and error %q (\"\": none)", name, commands, err, c.want, c.err)
 		}
 	}
 }
@@ -536,7 +542,7 @@ func TestMount_Rules(t *testing.T) {
 func TestParseName(t *testing.T) {
 	for _, v := range []Volume{blockVolume(), {FC: &disk.FC{Targets: []string{"500a0982991b8dc5"}, LUN: 255}}, {FC: &disk.FC{WWIDs: []string{"x"}}}} {
 		if n, ok := parseName(v.name().String()); !ok || n != v.name() {
-			t.Errorf("got %v, %v, want %v", n, ok, v.name())
+			t.Errorf("got name %v, valid: %t; want %v, valid: true", n, ok, v.name())
 		}
 	}
 	for _, text := range []string{"", "default/claim", "../x", "iscsi-0123/lun-0", "iscsi-" + strings.Repeat("0", 32) + "/../x", "iscsi-" + strings.Repeat("0", 32) + "/lun-0/x"} {
@@ -565,15 +571,16 @@ func TestParseDiscovery(t *testing.T) {
 	}
 }
 
-// TestAttach_SELinux checks the label of a mount: it becomes a mount option, other pods may not use a mount
-// with another label, and a mount that no other pod uses is replaced.
+// TestAttach_SELinux checks the label of a mount. The label becomes a mount option. Other pods may
+// not use a mount with another label. A mount with another label is replaced if no other pod uses
+// it.
 func TestAttach_SELinux(t *testing.T) {
 	h := newFakeHost(t)
 	v := blockVolume()
 	v.Block, v.MountOptions, v.SELinux = false, []string{"noatime"}, selinux.Mount{Context: "u:r:t:s0:c1,c2", IsShared: true}
 	path, err := h.attach("a", v)
 	if want := `mount -i -t ext4 -o noatime,context="u:r:t:s0:c1,c2" -- ` + h.path("dev/sda") + " " + path; err != nil || h.count(want) != 1 {
-		t.Fatalf("got %v and the commands %q, want %s", err, h.commands, want)
+		t.Fatalf("got error %v and commands %q, want no error and the command %s once", err, h.commands, want)
 	}
 	if err := unix.Mount("tmpfs", path, "tmpfs", 0, "size=1m"); err != nil { // a mount without a label
 		t.Fatal(err)
@@ -589,12 +596,12 @@ func TestAttach_SELinux(t *testing.T) {
 	plain.SELinux = selinux.Mount{IsShared: true}
 	for _, pod := range []types.UID{"b", "c"} {
 		if _, err := h.attach(pod, plain); err != nil {
-			t.Errorf("a pod without a label: %v", err)
+			t.Errorf("pod without a label: got error %v, want none", err)
 		}
 	}
 	for _, pod := range []types.UID{"a", "d"} {
 		if _, err := h.attach(pod, v); err == nil || !strings.Contains(err.Error(), "u:r:t:s0:c1,c2") || h.count("umount ") > 0 {
-			t.Errorf("pod %s: got %v and %q, want a conflict and no umount", pod, err, h.commands)
+			t.Errorf("pod %s: got error %v and commands %q, want a conflict and no umount", pod, err, h.commands)
 		}
 	}
 	for _, pod := range []types.UID{"b", "c", "d"} {
@@ -604,6 +611,6 @@ func TestAttach_SELinux(t *testing.T) {
 	}
 	h.commands = nil
 	if _, err := h.attach("a", v); err != nil || h.count("umount ") != 1 || h.count(`context="u:r:t:s0:c1,c2"`) != 1 {
-		t.Errorf("as the only pod: got %v and %q, want a new mount", err, h.commands)
+		t.Errorf("Attach for the only pod: got error %v and commands %q, want no error, one umount and one mount with the label", err, h.commands)
 	}
 }

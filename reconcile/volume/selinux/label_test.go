@@ -28,7 +28,7 @@ func TestLabel(t *testing.T) {
 		"policy without containers": {Policy{File: "u:r:f:s0"}, v1.SELinuxOptions{Level: "s0:c1"}, "u:r:f:s0"},
 	} {
 		if got, err := c.policy.Label(&c.options); err != nil || got != c.want {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
+			t.Errorf("%s: got label %q (error %v), want %q", name, got, err, c.want)
 		}
 	}
 	for _, o := range []v1.SELinuxOptions{
@@ -36,7 +36,7 @@ func TestLabel(t *testing.T) {
 	} {
 		label, err := mcs.Label(&o)
 		if e, is := errors.AsType[*Error](err); !is || e.Kind != InvalidLabel {
-			t.Errorf("%.100v: got %.100q, %v, want an error", o, label, err)
+			t.Errorf("%.100v: got label %.100q (error %v), want an error", o, label, err)
 		}
 	}
 }

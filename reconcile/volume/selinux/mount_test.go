@@ -64,7 +64,7 @@ func TestDecide(t *testing.T) {
 			kind = e.Kind
 		}
 		if got != c.want || kind != c.err {
-			t.Errorf("%s: got %+v, %v, want %+v and error kind %d", name, got, err, c.want, c.err)
+			t.Errorf("%s: got %+v (error %v), want %+v and error kind %d", name, got, err, c.want, c.err)
 		}
 	}
 }
@@ -102,19 +102,19 @@ func TestMount(t *testing.T) {
 	} {
 		err := c.mount.CheckOther(c.other)
 		if (err == nil) != (c.texts == nil) {
-			t.Errorf("%+v with %q: got %v, want an error with %q", c.mount, c.other, err, c.texts)
+			t.Errorf("%+v with %q: got error %v, want one with %q (none if empty)", c.mount, c.other, err, c.texts)
 		}
 		for _, text := range c.texts {
 			if err != nil && !strings.Contains(err.Error(), text) {
-				t.Errorf("%+v with %q: got %v, want %s", c.mount, c.other, err, text)
+				t.Errorf("%+v with %q: got error %v, want one with %q", c.mount, c.other, err, text)
 			}
 		}
 	}
 	if got, want := (Mount{Context: "u:r:t:s0:c1,c2"}).Option(), `context="u:r:t:s0:c1,c2"`; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		t.Errorf("mount option: got %s, want %s", got, want)
 	}
 	if got := (Mount{IsShared: true}).Option(); got != "" {
-		t.Errorf("without a label: got %s, want none", got)
+		t.Errorf("mount option without a label: got %s, want none", got)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestOptions(t *testing.T) {
 		{`rw,x="a,seclabel,context=b"`, "", false},
 	} {
 		if context, stores := ContextOption(c.options), StoresLabels(c.options); context != c.context || stores != c.storesLabels {
-			t.Errorf("%s: got %q and %t, want %q and %t", c.options, context, stores, c.context, c.storesLabels)
+			t.Errorf("%s: got context %q, stores labels: %t; want context %q, stores labels: %t", c.options, context, stores, c.context, c.storesLabels)
 		}
 	}
 }

@@ -32,17 +32,17 @@ func TestOpen_Links(t *testing.T) {
 	} {
 		f, err := Open(volume, path, true)
 		if got := err == nil; got != want {
-			t.Errorf("opening %s: got %v, want success: %v", path, err, want)
+			t.Errorf("opening %s: got error %v, want success: %t", path, err, want)
 		}
 		if err == nil {
 			f.Close()
 		}
 	}
 	if created, err := os.ReadDir(outside); err != nil || len(created) > 0 {
-		t.Errorf("outside of the volume: got %v, %v, want no files", created, err)
+		t.Errorf("files outside of the volume: got %v (error %v), want none", created, err)
 	}
 	if _, err := os.Stat(filepath.Join(volume, "v1", "new2", "a")); err != nil {
-		t.Errorf("path that is created through a link in the volume: %v", err)
+		t.Errorf("path that is created through a link in the volume: got error %v, want none", err)
 	}
 }
 
@@ -76,12 +76,12 @@ func TestOpen_SwappedLinks(t *testing.T) {
 			info, err := f.Stat()
 			f.Close()
 			if err != nil || os.SameFile(secret, info) {
-				t.Fatalf("Open(%s) returned the file outside of the volume (%v)", path, err)
+				t.Fatalf("Open(%s): got the file outside of the volume (error of Stat: %v), want another file or an error", path, err)
 			}
 		}
 	}
 	if _, err := os.Stat(filepath.Join(outside, "new")); err == nil {
-		t.Error("Open created a directory outside of the volume")
+		t.Error("directory outside of the volume: got one that Open created, want none")
 	}
 	if opened == 0 {
 		t.Error("got no successful call of Open, want at least one")

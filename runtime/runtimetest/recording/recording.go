@@ -1,5 +1,5 @@
-// Package recording reads the requests that a kubelet of Kubernetes has sent to its
-// runtime, for tests that compare podd with it. The module testdata/controlplane creates the
+// Package recording reads the requests that a kubelet of Kubernetes has sent to its runtime, for
+// tests that compare podd with the kubelet. The module testdata/controlplane creates the
 // recordings, and documents the placeholders for values that differ between runs.
 package recording
 

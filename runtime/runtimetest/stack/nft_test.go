@@ -58,7 +58,7 @@ func TestParseRules_OnlySubnets(t *testing.T) {
 		{"ip6 cni_hostport", "hostports", "4"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(rule{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }
 
@@ -104,15 +104,15 @@ func TestIsOwn(t *testing.T) {
 		{[]string{""}, false},
 	} {
 		if got := s.isOwn(test.args); got != test.want {
-			t.Errorf("%q: got %v, want %v", test.args, got, test.want)
+			t.Errorf("command line %q: got own: %v, want %v", test.args, got, test.want)
 		}
 	}
 }
 
-func TestInside(t *testing.T) {
+func TestIsBelow(t *testing.T) {
 	for path, want := range map[string]bool{"/a/b/c": true, "/a/b": false, "/a/bc": false, "/a": false, "/": false} {
 		if got := isBelow(path, "/a/b"); got != want {
-			t.Errorf("%s inside /a/b: got %v, want %v", path, got, want)
+			t.Errorf("%s is below /a/b: got %v, want %v", path, got, want)
 		}
 	}
 }

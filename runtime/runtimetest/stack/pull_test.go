@@ -40,18 +40,18 @@ func TestPull_LoopbackRegistry(t *testing.T) {
 			return err
 		}
 		if err := pull(t.Context(), "wrong"); err == nil || !strings.Contains(err.Error(), "401") && !strings.Contains(err.Error(), "unauthorized") {
-			t.Errorf("wrong password: got %v, want 401 or unauthorized", err)
+			t.Errorf("wrong password: got error %v, want 401 or unauthorized", err)
 		}
 		r.Inject(registry.Fault{PathPart: "/manifests/", Status: 503})
 		if err := pull(t.Context(), "secret"); err == nil || !strings.Contains(err.Error(), "503") {
-			t.Errorf("failing registry: got %v, want 503", err)
+			t.Errorf("failing registry: got error %v, want 503", err)
 		}
 		r.ClearFaults()
 		r.Inject(registry.Fault{PathPart: "/manifests/"})
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		if err := pull(short, "secret"); status.Code(err) != codes.DeadlineExceeded {
-			t.Errorf("hanging registry: got %v, want DeadlineExceeded", err)
+			t.Errorf("hanging registry: got error %v, want DeadlineExceeded", err)
 		}
 		r.ClearFaults()
 		// With CRI-O, this pull may fail once, because it joins the pull that is being canceled.
@@ -60,7 +60,7 @@ func TestPull_LoopbackRegistry(t *testing.T) {
 			err = pull(t.Context(), "secret")
 		}
 		if err != nil {
-			t.Errorf("working registry: got %v, want no error", err)
+			t.Errorf("working registry: got error %v, want none", err)
 		}
 	})
 }

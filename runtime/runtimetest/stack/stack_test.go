@@ -64,7 +64,7 @@ func TestSeccomp(t *testing.T) {
 		}
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
-			t.Errorf("/proc/PID/status of the container: got %s, %v, want Seccomp mode 2", status, err)
+			t.Errorf("/proc/PID/status of the container: got %s (error %v), want Seccomp mode 2", status, err)
 		}
 	})
 }
@@ -240,7 +240,7 @@ func obstruct(t *testing.T, dir string) {
 	}
 	containers, err := connect(t, s).ListContainers(t.Context(), &runtimev1.ListContainersRequest{})
 	if err != nil || len(containers.GetContainers()) != 3 {
-		t.Fatalf("running containers of the stack: got %v, %v, want 3", containers, err)
+		t.Fatalf("running containers of the stack: got %v (error %v), want 3", containers, err)
 	}
 	ids := containers.GetContainers()
 	if err := s.Freeze(t.Context(), ids[0].GetId()); err != nil {

@@ -65,7 +65,7 @@ func TestPassword(t *testing.T) {
 		want           int
 	}{{"", "", 401}, {"ann", "wrong", 401}, {"ann", "secret", 200}} {
 		if got, err := status(t, t.Context(), url, test.user, test.password); got != test.want || err != nil {
-			t.Errorf("request as user %q with password %q: got %d, %v, want %d", test.user, test.password, got, err, test.want)
+			t.Errorf("request as user %q with password %q: got %d (error %v), want %d", test.user, test.password, got, err, test.want)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestInject_PathAndTimes(t *testing.T) {
 	r.Inject(Fault{PathPart: "/manifests/", Status: 429, Times: 2})
 	for i, want := range []int{429, 429, 200} {
 		if got, err := status(t, t.Context(), url, "", ""); got != want || err != nil {
-			t.Errorf("request %d: got %d, %v, want %d", i, got, err, want)
+			t.Errorf("request %d: got %d (error %v), want %d", i, got, err, want)
 		}
 	}
 	if got := r.RequestCount("/manifests/") - before; got != 3 {
@@ -97,7 +97,7 @@ func TestInject_Hang(t *testing.T) {
 	}
 	r.ClearFaults()
 	if got, err := status(t, t.Context(), url, "", ""); got != 200 || err != nil {
-		t.Errorf("request after ClearFaults: got %d, %v, want 200", got, err)
+		t.Errorf("request after ClearFaults: got %d (error %v), want 200", got, err)
 	}
 	r.Inject(Fault{Times: 1})
 	ended := make(chan error, 1)

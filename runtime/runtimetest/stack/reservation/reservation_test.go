@@ -104,7 +104,7 @@ func TestRelease_NumberTakenAgain(t *testing.T) {
 	}
 	all, err := table.All()
 	if err != nil || len(all) != 1 || all[0] != b {
-		t.Errorf("reservations after a second Release of a number that was taken again: got %v, %v, want only %v", all, err, b)
+		t.Errorf("reservations after a second Release of a number that was taken again: got %v (error %v), want only %v", all, err, b)
 	}
 }
 
@@ -115,10 +115,10 @@ func TestSetOwner_ReleasedReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ok, err := table.SetOwner(r, self(t)); ok || err != nil {
-		t.Errorf("SetOwner of a released reservation: got %t, %v, want false", ok, err)
+		t.Errorf("SetOwner of a released reservation: got %t (error %v), want false", ok, err)
 	}
 	if all, err := table.All(); len(all) > 0 || err != nil {
-		t.Errorf("reservations after Release and SetOwner: got %v, %v, want none", all, err)
+		t.Errorf("reservations after Release and SetOwner: got %v (error %v), want none", all, err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestStale(t *testing.T) {
 		{"detached and removed", Reservation{StateFile: gone}, true},
 	} {
 		if got := test.reservation.isStale(); got != test.want {
-			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: got stale: %v, want %v", test.name, got, test.want)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestTakeOver_Once(t *testing.T) {
 	r := take(t, table) // stale, because it has no owner and its state file does not exist
 	for _, want := range []bool{true, false} {
 		if got, err := table.TakeOver(r, self(t)); got != want || err != nil {
-			t.Errorf("TakeOver of a stale reservation: got %t, %v, want %t", got, err, want)
+			t.Errorf("TakeOver of a stale reservation: got %t (error %v), want %t", got, err, want)
 		}
 	}
 }
@@ -173,14 +173,14 @@ func TestTakeOver_DetachedReservation(t *testing.T) {
 	}
 	r.Owner = Owner{}
 	if got, err := table.TakeOver(r, self(t)); got || err != nil {
-		t.Errorf("TakeOver of a detached reservation: got %t, %v, want false", got, err)
+		t.Errorf("TakeOver of a detached reservation: got %t (error %v), want false", got, err)
 	}
 }
 
 func TestParseRoute(t *testing.T) {
 	got, ok := parseRoute("eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0")
 	if want := netip.MustParsePrefix("192.0.2.0/24"); !ok || got != want {
-		t.Errorf("route: got %s, %t, want %s", got, ok, want)
+		t.Errorf("route: got subnet %s, valid: %t; want subnet %s, valid: true", got, ok, want)
 	}
 	if got, ok := parseRoute("Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask"); ok {
 		t.Errorf("heading line: got %s, want none", got)

@@ -13,7 +13,7 @@ func TestEnsure_GivenTools(t *testing.T) {
 	}
 	t.Setenv(ToolSetFileEnv, file)
 	if s, err := Ensure(t.Context(), Options{Flavor: Debian}); err != nil || s.Containerd != "/payload/containerd" {
-		t.Errorf("Ensure of the given tools: got %+v, %v, want containerd at /payload/containerd", s, err)
+		t.Errorf("Ensure of the given tools: got %+v (error %v), want containerd at /payload/containerd", s, err)
 	}
 	if s, err := Ensure(t.Context(), Options{}); err == nil {
 		t.Errorf("Ensure of tools for another runtime than the given ones: got %+v, want an error", s)
@@ -29,6 +29,6 @@ func TestCopyFiles(t *testing.T) {
 	}
 	wants := filepath.Join(tree, "etc/systemd/system/multi-user.target.wants/podd-vm.service")
 	if text, err := os.ReadFile(wants); err != nil || len(text) == 0 {
-		t.Errorf("link that enables the unit: got %q, %v, want the content of the unit", text, err)
+		t.Errorf("link that enables the unit: got %q (error %v), want the content of the unit", text, err)
 	}
 }
