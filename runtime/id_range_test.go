@@ -29,7 +29,7 @@ func TestSandbox_HostIDs(t *testing.T) {
 			s.Annotations[AnnotationHostIDCount] = tt.count
 		}
 		if got := s.HostIDs(); got != tt.want {
-			t.Errorf("first %q, count %q: got %v, want %v", tt.first, tt.count, got, tt.want)
+			t.Errorf("first %q, count %q: got range %v, want %v", tt.first, tt.count, got, tt.want)
 		}
 		s.Foreign = true
 		if got := s.HostIDs(); got != (IDRange{}) {

@@ -164,8 +164,8 @@ func TestRemove_Slice(t *testing.T) {
 }
 
 // startProcess starts a process in a cgroup of the first hierarchy that accepts the process, and
-// returns the cgroup. at is the path of the cgroup in the hierarchy. The process exits when end is
-// called or the test ends.
+// returns the cgroup. The parameter at is the path of the cgroup in the hierarchy. The process
+// exits when end is called or the test ends.
 func startProcess(t *testing.T, points []string, at string) (cgroup string, end func()) {
 	t.Helper()
 	cmd := exec.Command("cat")
@@ -275,7 +275,7 @@ func TestRemovePod_TerminatesProcesses(t *testing.T) {
 		t.Errorf("killed processes: got %v, want one", killed)
 	}
 	if err := RemovePod(t.Context(), root, uid, killProcess); err != nil || len(remaining(points, parent)) > 0 {
-		t.Errorf("after the process exited: got error %v and remaining cgroups %v, want no error and no cgroups", err, remaining(points, parent))
+		t.Errorf("after the process exited: got error %v and remaining cgroups %v; want no error and no cgroups", err, remaining(points, parent))
 	}
 }
 

@@ -16,7 +16,7 @@ func TestRead(t *testing.T) {
 	}
 	first, second := clock.Read(), clock.Read()
 	if want := strings.TrimSpace(string(text)); first.BootID != want || second.BootID != want {
-		t.Errorf("boot IDs of the two readings: got %q and %q, want %q", first.BootID, second.BootID, want)
+		t.Errorf("boot IDs of the two readings: got %q and %q; want %q", first.BootID, second.BootID, want)
 	}
 	if first.SinceBoot <= 0 || second.SinceBoot < first.SinceBoot || second.Now.Before(first.Now) {
 		t.Errorf("two readings: got %+v, then %+v; want increasing times", first, second)

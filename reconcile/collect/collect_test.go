@@ -132,7 +132,7 @@ func TestLink(t *testing.T) {
 	for range 2 {
 		made, err := l.Link(path, web, "c", "abc")
 		if got, _ := os.Readlink(link); !made || err != nil || got != path {
-			t.Fatalf("Link: got made %v (error %v) and a link to %q, want true and %q", made, err, got, path)
+			t.Fatalf("Link: got made %v (error %v) and a link to %q; want made true and a link to %q", made, err, got, path)
 		}
 	}
 	must(t, os.Remove(link))

@@ -87,7 +87,7 @@ func openContent(t *testing.T, file string, content []byte) (*Manager, error) {
 		t.Fatalf("%q: got nil, want a Manager", content)
 	}
 	if err != nil && (!strings.Contains(err.Error(), file) || len(l.pods) > 0) {
-		t.Errorf("%q: got %d pods and error %q, want no pods and an error that names %s", content, len(l.pods), err, file)
+		t.Errorf("%q: got %d pods and error %q; want no pods and an error that names %s", content, len(l.pods), err, file)
 	}
 	return l, err
 }
@@ -178,7 +178,7 @@ func TestSave_UnreadableKept(t *testing.T) {
 			t.Fatalf("file %q: got no error, want one", content)
 		}
 		if err := l.save(); err != nil || string(readFile(t, file)) != content {
-			t.Errorf("save without allocations: got error %v and file content %q, want no error and %q", err, readFile(t, file), content)
+			t.Errorf("save without allocations: got error %v and file content %q; want no error and %q", err, readFile(t, file), content)
 		}
 		saveSample(t, l)
 		if got := readFile(t, kept); string(got) != content {
@@ -190,7 +190,7 @@ func TestSave_UnreadableKept(t *testing.T) {
 		}
 		l.revision++
 		if err := l.save(); err != nil || string(readFile(t, kept)) != content {
-			t.Errorf("second save: got error %v and kept file %q, want no error and %q", err, readFile(t, kept), content)
+			t.Errorf("second save: got error %v and kept file %q; want no error and %q", err, readFile(t, kept), content)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestSave_UnreadableKept_Failed(t *testing.T) {
 	l.pods = sample()
 	l.revision++
 	if err := l.save(); err == nil || !strings.Contains(err.Error(), "renaming the unreadable file") || string(readFile(t, file)) != "damaged" {
-		t.Errorf("save: got error %v and file content %q, want an error about renaming and the content \"damaged\"", err, readFile(t, file))
+		t.Errorf("save: got error %v and file content %q; want an error about renaming and the content \"damaged\"", err, readFile(t, file))
 	}
 	if err := os.RemoveAll(file + ".unreadable"); err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func TestLaws(t *testing.T) {
 					for _, grants := range pod {
 						for _, id := range grants[gpu].IDs {
 							if other, taken := owner[id]; taken && other != h {
-								r.Fatalf("device %s: got allocations to %v and %v, want one", id, other, h)
+								r.Fatalf("device %s: got allocations to %v and %v; want one", id, other, h)
 							}
 							owner[id] = h
 						}

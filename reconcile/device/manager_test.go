@@ -250,10 +250,10 @@ func TestSetHolders_AllocateFails(t *testing.T) {
 		return &v1beta1.ContainerAllocateResponse{}, err
 	}}, "a b")
 	if _, err := acquireDevices(t, l, p, "side"); err == nil || allocations(l) != "p/main=b" {
-		t.Errorf("failed Allocate: got error %v and allocations %s, want an error and p/main=b", err, allocations(l))
+		t.Errorf("failed Allocate: got error %v and allocations %s; want an error and allocations p/main=b", err, allocations(l))
 	}
 	if ids, err := acquireDevices(t, l, p, "side"); ids != "a" || allocations(l) != "p/main=b, p/side=a" {
-		t.Errorf("successful Allocate: got devices %q (error %v) and allocations %s, want a and p/main=b, p/side=a", ids, err, allocations(l))
+		t.Errorf("successful Allocate: got devices %q (error %v) and allocations %s; want devices \"a\" and allocations p/main=b, p/side=a", ids, err, allocations(l))
 	}
 }
 
@@ -298,7 +298,7 @@ func TestUse_NewVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ids, err := acquireDevices(t, l, q, "other"); ids != "a" || allocations(l) != "p/other=a" {
-		t.Errorf("new version: got devices %q (error %v) and allocations %s, want a and p/other=a", ids, err, allocations(l))
+		t.Errorf("new version: got devices %q (error %v) and allocations %s; want devices \"a\" and allocations p/other=a", ids, err, allocations(l))
 	}
 }
 
@@ -421,7 +421,7 @@ func TestAllocate_Errors(t *testing.T) {
 				t.Errorf("got error %v, want %s", err, tt.want)
 			}
 			if allocations(l) != "" || counts(l).Total != 1 {
-				t.Errorf("after the failed Allocate: got allocations %s and counts %+v, want none and a total of 1", allocations(l), counts(l))
+				t.Errorf("after the failed Allocate: got allocations %s and counts %+v; want no allocations and a total of 1", allocations(l), counts(l))
 			}
 		})
 	}

@@ -148,7 +148,7 @@ func TestRegister_Update(t *testing.T) {
 		t.Errorf("second plugin has listed: got %+v, want %+v", got, want)
 	}
 	if _, err := acquireDevices(t, l, podRequesting(t, "p", "main=1"), ""); err != nil || len(first.calls) > 0 || len(second.calls) != 1 {
-		t.Errorf("got error %v, calls %q of the first and %q of the second plugin, want one call of the second", err, first.calls, second.calls)
+		t.Errorf("got error %v, calls %q of the first and %q of the second plugin; want one call of the second", err, first.calls, second.calls)
 	}
 	l.Unregister(gpu, second)
 	if got, want := counts(l), (allocation.Count{Total: 3, Listed: 3, Healthy: 3, IsServed: true}); got != want {
@@ -178,7 +178,7 @@ func TestUse_AfterRestart(t *testing.T) {
 	}
 	list(l, gpu, plugin, "b")
 	if _, err := acquireDevices(t, l, p, ""); err != nil || allocations(l) != "p/main=b" {
-		t.Errorf("sandbox with other devices: got error %v and allocations %s, want p/main=b", err, allocations(l))
+		t.Errorf("sandbox with other devices: got error %v and allocations %s; want no error and p/main=b", err, allocations(l))
 	}
 	l.Unregister(gpu, plugin)
 	if _, err := acquireDevices(t, l, p, ""); err != nil {
@@ -263,7 +263,7 @@ func TestAwaitsPlugins(t *testing.T) {
 		}
 		<-l.Changed()
 		if took := time.Since(l.openedAt); took != 30*time.Second || l.AwaitsPlugins() {
-			t.Errorf("got a signal after %s and %t, want one after 30s and false", took, l.AwaitsPlugins())
+			t.Errorf("got a signal after %s, awaits plugins: %t; want a signal after 30s, awaits plugins: false", took, l.AwaitsPlugins())
 		}
 	})
 }

@@ -221,7 +221,7 @@ func TestForDecision_EvictionAnnotations(t *testing.T) {
 			t.Fatalf("%s: got %d events, want 2: the end of the pod and the stop of its container", name, len(got))
 		}
 		if !maps.Equal(got[0].Annotations, test.want) || got[1].Annotations != nil {
-			t.Errorf("%s: got the annotations %q and %q, want %q and none", name, got[0].Annotations, got[1].Annotations, test.want)
+			t.Errorf("%s: got the annotations %q of the end and %q of the stop; want %q and none", name, got[0].Annotations, got[1].Annotations, test.want)
 		}
 	}
 }

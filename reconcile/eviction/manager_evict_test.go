@@ -271,7 +271,7 @@ func TestManager_Reclaims(t *testing.T) {
 		m.node.disk, m.reclaim.frees = 50, 49
 		m.checkAgain(t, "dead containers are not sufficient", evictionCheckInterval, "web")
 		if m.reclaim.calls != 2 || m.images.calls != 2 {
-			t.Errorf("got %d reclaims of containers and %d of images, want 2 of each", m.reclaim.calls, m.images.calls)
+			t.Errorf("got %d reclaims of containers and %d of images; want 2 of each", m.reclaim.calls, m.images.calls)
 		}
 		m = newManagerTest(hardPolicy)
 		m.run("web", 0, 300)
@@ -349,7 +349,7 @@ func TestManager_ReclaimInterval(t *testing.T) {
 		m.node.memory = 1000
 		m.checkAgain(t, "only short of disk", observeInterval)
 		if m.reclaim.calls != 2 || m.images.calls != 2 || len(m.events) != 5 {
-			t.Errorf("got %d reclaims of containers, %d of images and the events %q, want 2, 2 and 5 events", m.reclaim.calls, m.images.calls, m.events)
+			t.Errorf("got %d reclaims of containers, %d of images and the events %q; want 2 reclaims of containers, 2 of images and 5 events", m.reclaim.calls, m.images.calls, m.events)
 		}
 		m.run("new", 0, 300)
 		m.checkAgain(t, "a new pod", evictionCheckInterval, "new")

@@ -85,7 +85,7 @@ func TestManager_Conditions(t *testing.T) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if n.observed != observed || !slices.Equal(published, want) {
-				t.Errorf("%s: got %d observations and published conditions %q, want %d and %q", name, n.observed, published, observed, want)
+				t.Errorf("%s: got %d observations and published conditions %q; want %d observations and conditions %q", name, n.observed, published, observed, want)
 			}
 			n.observed, published = 0, nil
 		}

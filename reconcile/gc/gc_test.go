@@ -199,7 +199,7 @@ func TestDecide_Properties(t *testing.T) {
 			switch r.Reason {
 			case gc.Space:
 				if d.CapacityBytes <= 0 || got.UsedPercent < p.HighPercent || p.IsDisabled() {
-					t.Fatalf("image %s: got it removed for space at a usage of %d%% of disk %+v with policy %+v, want it kept", r.ID, got.UsedPercent, d, p)
+					t.Fatalf("image %s: got it removed for space at a usage of %d%% of disk %+v with policy %+v; want it kept", r.ID, got.UsedPercent, d, p)
 				}
 				if freed >= got.GoalBytes {
 					t.Fatalf("image %s: got it removed, want it kept because removal %d has reached the goal", r.ID, n-1)

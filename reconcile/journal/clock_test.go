@@ -54,7 +54,7 @@ func TestClock(t *testing.T) {
 				}
 			}
 			if !got.StartTime.Equal(at) || !got.Terminations["hooked"].Since.IsZero() {
-				t.Errorf("got start time %s and an unset time %s, want the start unchanged and zero", got.StartTime, got.Terminations["hooked"].Since)
+				t.Errorf("got start time %s and an unset time %s; want the start time unchanged and the unset time zero", got.StartTime, got.Terminations["hooked"].Since)
 			}
 		})
 	}
@@ -77,6 +77,6 @@ func TestClock_OlderFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ago := now.Now.Sub(j.MonotonicStartTime); ago != 2*time.Minute || !j.Stopping.Since.Equal(now.Now) {
-		t.Errorf("got a start %s ago and a stop since %s, want 2m0s ago and now", ago, j.Stopping.Since)
+		t.Errorf("got a start %s ago and a stop since %s; want a start 2m0s ago and a stop since now", ago, j.Stopping.Since)
 	}
 }

@@ -144,8 +144,8 @@ func wantWithin(t *testing.T, at string, stored, decoded any) {
 }
 
 // readDirectory writes data as the journal of a pod directory and reads the directory as a starting
-// podd does. kept reports whether the directory is an orphan that only a user may remove. Otherwise
-// j is the journal.
+// podd does. The result kept reports whether the directory is an orphan that only a user may
+// remove. Otherwise j is the journal.
 func readDirectory(t *testing.T, root string, data []byte) (kept bool, j state.Record) {
 	t.Helper()
 	dir := filepath.Join(root, string(formatUID))
@@ -157,7 +157,7 @@ func readDirectory(t *testing.T, root string, data []byte) (kept bool, j state.R
 	}
 	found, orphans, err := Store{Root: root}.ReadAll()
 	if err != nil || len(found)+len(orphans) != 1 {
-		t.Fatalf("%q: got %d pods and %d orphans (error %v), want one pod or one orphan", data, len(found), len(orphans), err)
+		t.Fatalf("%q: got %d pods and %d orphans (error %v); want one pod or one orphan", data, len(found), len(orphans), err)
 	}
 	for _, all := range found {
 		return false, all[0]
@@ -243,7 +243,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if j, err := decode(formatUID, data); err == nil && (j.UID != formatUID || j.Key.Name == "") {
-			t.Errorf("got the journal of %s with UID %s, want an error or UID %s", j.Key, j.UID, formatUID)
+			t.Errorf("got the journal of %s with UID %s; want an error or UID %s", j.Key, j.UID, formatUID)
 		}
 	})
 }

@@ -134,7 +134,7 @@ func TestAddressFollower_BrokenFile(t *testing.T) {
 		}
 		o := AddressOptions{File: file, Log: slog.New(slog.NewTextHandler(log, nil))}
 		if a := start(t, o, "10.0.0.2 default=10.0.0.2").Addresses(); a.String() != "10.0.0.2" || !strings.Contains(log.String(), file) {
-			t.Errorf("%q: got address %s and log %s, want 10.0.0.2 and the name of the file", content, a, log)
+			t.Errorf("%q: got address %s and log %s; want 10.0.0.2 and the name of the file", content, a, log)
 		}
 		if a := start(t, AddressOptions{File: file}, "").Addresses(); a.String() != "10.0.0.2" {
 			t.Errorf("%q: address after the next start: got %s, want 10.0.0.2", content, a)
@@ -147,6 +147,6 @@ func TestAddressFollower_UnwritableFile(t *testing.T) {
 	log := &strings.Builder{}
 	o := AddressOptions{File: filepath.Join(t.TempDir(), "none", "node-address"), Log: slog.New(slog.NewTextHandler(log, nil))}
 	if a := start(t, o, "10.0.0.1 default=10.0.0.1").Addresses(); a.String() != "10.0.0.1" || !strings.Contains(log.String(), "storing the node's address") {
-		t.Errorf("got address %s and log %s, want 10.0.0.1 and an error of storing", a, log)
+		t.Errorf("got address %s and log %s; want 10.0.0.1 and an error of storing", a, log)
 	}
 }

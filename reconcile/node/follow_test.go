@@ -108,7 +108,7 @@ func TestAddressFollower(t *testing.T) {
 		h.set("10.0.0.1 default=10.0.0.1")
 		h.wake <- struct{}{}
 		if got := reported(); got != "127.0.0.1 10.0.0.1" || f.Addresses().String() != "10.0.0.1" {
-			t.Errorf("after an event: got reports %s and address %s, want reports 127.0.0.1 10.0.0.1 and address 10.0.0.1", got, f.Addresses())
+			t.Errorf("after an event: got reports %s and address %s; want reports 127.0.0.1 10.0.0.1 and address 10.0.0.1", got, f.Addresses())
 		}
 		time.Sleep(time.Second)
 		h.set("10.0.0.2 default=10.0.0.2")
@@ -120,13 +120,13 @@ func TestAddressFollower(t *testing.T) {
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
 		if a := f.Addresses(); a.String() != "10.0.0.2" || !strings.Contains(a.Problem, "lost the address 10.0.0.2") {
-			t.Errorf("without an address: got %s with problem %q, want 10.0.0.2 with a problem", a, a.Problem)
+			t.Errorf("without an address: got %s with problem %q; want 10.0.0.2 with a problem", a, a.Problem)
 		}
 		h.fail()
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
 		if a := f.Addresses(); a.Problem == "" {
-			t.Errorf("after a failed reading: got %s, problem %q, want both unchanged", a, a.Problem)
+			t.Errorf("after a failed reading: got %s, problem %q; want both unchanged", a, a.Problem)
 		}
 	})
 }
@@ -160,13 +160,13 @@ func TestAddressFollower_Given(t *testing.T) {
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	withFollower(t, AddressOptions{NodeIPs: ip}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		if a := f.Addresses(); !slices.Equal(a.IPs, ip) || a.Problem == "" {
-			t.Errorf("before the host has the address: got %s with problem %q, want %v with a problem", a, a.Problem, ip)
+			t.Errorf("before the host has the address: got %s with problem %q; want %v with a problem", a, a.Problem, ip)
 		}
 		h.set("10.0.0.1 10.0.0.2 default=10.0.0.2")
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
 		if a := f.Addresses(); !slices.Equal(a.IPs, ip) || a.Problem != "" {
-			t.Errorf("after the host has the address: got %s with problem %q, want %v without one", a, a.Problem, ip)
+			t.Errorf("after the host has the address: got %s with problem %q; want %v without one", a, a.Problem, ip)
 		}
 	})
 }

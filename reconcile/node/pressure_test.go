@@ -94,7 +94,7 @@ func TestPressureObserver_Hangs(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			before := time.Now()
 			if _, ok := p.Observe().Signals[pressure.ImagefsAvailable]; !ok || !time.Now().Equal(before) {
-				t.Fatalf("image file system: got observed: %t after %s, want observed: true after 0s", ok, time.Since(before))
+				t.Fatalf("image file system: got observed: %t after %s; want observed: true after 0s", ok, time.Since(before))
 			}
 		}
 		cancel()

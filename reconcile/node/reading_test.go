@@ -12,7 +12,7 @@ func TestResolve(t *testing.T) {
 		t.Errorf("resolve of an IP address: got %s, want 192.0.2.7", got)
 	}
 	if got, unresolved := resolve(t.Context(), "localhost", own); got.IsValid() || unresolved {
-		t.Errorf("resolve of localhost: got %s and unresolved %v, want none and false", got, unresolved)
+		t.Errorf("resolve of localhost: got addresses %s, unresolved: %v; want no addresses, unresolved: false", got, unresolved)
 	}
 }
 

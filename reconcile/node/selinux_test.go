@@ -34,7 +34,7 @@ func TestContainerLabels(t *testing.T) {
 			write(enabled)
 		}
 		if process, file := ContainerLabels(root); process != c.process || file != c.file {
-			t.Errorf("%s: got process label %q and file label %q, want %q and %q", name, process, file, c.process, c.file)
+			t.Errorf("%s: got process label %q and file label %q; want process label %q and file label %q", name, process, file, c.process, c.file)
 		}
 	}
 }

@@ -36,14 +36,14 @@ func TestCall(t *testing.T) {
 		t.Errorf("got plain host %q, error %v; want none", plain, err)
 	}
 	if got.RequestURI != "/stop?now" || got.UserAgent() != "kube-lifecycle/"+manifest.KubernetesRelease() || got.Header.Get("Authorization") != "secret" || got.Header.Get("X-A") != "1" {
-		t.Errorf("request: got %s with %v, want /stop?now with the kubelet's user agent, Authorization and X-A", got.RequestURI, got.Header)
+		t.Errorf("request: got %s with %v; want /stop?now with the kubelet's user agent, Authorization and X-A", got.RequestURI, got.Header)
 	}
 	// A server without TLS gets a plain HTTP request without credentials.
 	if plain, err := CallHTTPHook(t.Context(), hook("/stop", v1.URISchemeHTTPS), to); err != nil || plain != s.Listener.Addr().String() {
 		t.Errorf("got plain host %q, error %v; want %s and no error", plain, err, s.Listener.Addr())
 	}
 	if got.RequestURI != "/stop" || got.Header.Get("Authorization") != "" || got.Header.Get("X-A") != "1" {
-		t.Errorf("request: got %s with %v, want /stop with X-A and without Authorization", got.RequestURI, got.Header)
+		t.Errorf("request: got %s with %v; want /stop with X-A and without Authorization", got.RequestURI, got.Header)
 	}
 }
 

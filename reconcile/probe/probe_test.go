@@ -36,7 +36,8 @@ func get(path string) *v1.ProbeHandler {
 	return &v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web"), Scheme: v1.URISchemeHTTP}}
 }
 
-// checkAttempt runs an attempt and checks its result. want is a prefix of the message.
+// checkAttempt runs an attempt and checks its result. The parameter want is a prefix of the
+// message.
 func checkAttempt(t *testing.T, h *v1.ProbeHandler, to Target, passed bool, want string) {
 	t.Helper()
 	r, err := Attempt(t.Context(), h, to)
@@ -73,13 +74,13 @@ func TestHTTPRequest(t *testing.T) {
 	checkAttempt(t, get("/a?b=c"), to, true, "")
 	if got.Method != "GET" || got.RequestURI != "/a?b=c" || got.UserAgent() != "kube-probe/"+manifest.KubernetesRelease() || got.Header.Get("Accept") != "*/*" ||
 		got.Header.Get("Accept-Encoding") != "" || got.Host != s.Listener.Addr().String() || !got.Close {
-		t.Errorf("request: got %s %s to host %q with header %v, want the kubelet's request", got.Method, got.RequestURI, got.Host, got.Header)
+		t.Errorf("request: got %s %s to host %q with header %v; want the kubelet's request", got.Method, got.RequestURI, got.Host, got.Header)
 	}
 	h := get("no/slash")
 	h.HTTPGet.HTTPHeaders = []v1.HTTPHeader{{Name: "host", Value: "example.com"}, {Name: "user-agent", Value: "me"}, {Name: "Accept", Value: ""}, {Name: "X-A", Value: "1"}, {Name: "X-A", Value: "2"}}
 	checkAttempt(t, h, to, true, "")
 	if got.URL.Path != "/no/slash" || got.Host != "example.com" || got.UserAgent() != "me" || len(got.Header["X-A"]) != 2 || got.Header["Accept"] != nil {
-		t.Errorf("request: got %s to %q with %v, want /no/slash to example.com with the given headers", got.RequestURI, got.Host, got.Header)
+		t.Errorf("request: got %s to %q with %v; want /no/slash to example.com with the given headers", got.RequestURI, got.Host, got.Header)
 	}
 }
 
@@ -110,7 +111,7 @@ func TestHTTPRedirect(t *testing.T) {
 	requests = 0
 	r, _ = Attempt(t.Context(), get("/loop"), to)
 	if r.Passed || requests != 10 || !strings.Contains(r.Message, "stopped after 10 redirects") || strings.Contains(r.Message, "secret") {
-		t.Errorf("got %+v after %d requests, want a failure after 10 without the query", r, requests)
+		t.Errorf("got %+v after %d requests; want a failure after 10 without the query", r, requests)
 	}
 }
 
@@ -171,7 +172,7 @@ func TestAttempt_Canceled(t *testing.T) {
 	}))
 	defer s.Close()
 	if r, err := Attempt(ctx, get("/"), newTarget(t, s.Listener.Addr())); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled attempt: got %+v with error %v, want error %v", r, err, context.Canceled)
+		t.Errorf("canceled attempt: got %+v with error %v; want error %v", r, err, context.Canceled)
 	}
 }
 

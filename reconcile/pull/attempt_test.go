@@ -79,7 +79,7 @@ func TestOrder(t *testing.T) {
 				got, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "registry.example/web:1", Policy: "Always", Secrets: secrets}, func() {})
 				if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
 					(got.Warning == "") != (test.warns == "") || !strings.Contains(got.Warning, test.warns) {
-					b.t.Errorf("got warning %q and error %v, want warning %q and error %q", got.Warning, err, test.warns, test.fails)
+					b.t.Errorf("got warning %q and error %v; want warning %q and error %q", got.Warning, err, test.warns, test.fails)
 				}
 				if got := strings.Join(tried, " "); got != test.tried {
 					b.t.Errorf("got attempts %q, want %q", got, test.tried)

@@ -70,7 +70,7 @@ func TestCredentialFiles_Order(t *testing.T) {
 				message = err.Error()
 			}
 			if user != test.user || !strings.HasSuffix(message, test.err) || (err != nil) != (test.err != "") {
-				t.Errorf("got user %q and error %q, want %q and %q", user, message, test.user, test.err)
+				t.Errorf("got user %q and error %q; want user %q and error %q", user, message, test.user, test.err)
 			}
 		})
 	}

@@ -94,11 +94,11 @@ func TestPolicies(t *testing.T) {
 					reason = e.Reason
 				}
 				if b.pulls() != test.pulls || reason != test.reason || (got.Warning != "") != test.warns || (got.Ref == "") != (err != nil) {
-					b.t.Errorf("got %d pulls, image %+v and error %v, want %d pulls, an error with reason %q (\"\": no error) and a warning: %t", b.pulls(), got, err, test.pulls, test.reason, test.warns)
+					b.t.Errorf("got %d pulls, image %+v and error %v; want %d pulls, an error with reason %q (\"\": no error) and a warning: %t", b.pulls(), got, err, test.pulls, test.reason, test.warns)
 				}
 				fetched := test.pulls > 0 && err == nil && !test.warns
 				if pullingCalls != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.TookWithWait < got.Pull.Took) {
-					b.t.Errorf("got %d calls of pulling and Pull %+v, want %d calls and a Pull of one second if an image was pulled", pullingCalls, got.Pull, test.pulls)
+					b.t.Errorf("got %d calls of pulling and Pull %+v; want %d calls and a Pull of one second if an image was pulled", pullingCalls, got.Pull, test.pulls)
 				}
 			})
 		})
@@ -308,7 +308,7 @@ func TestParallel(t *testing.T) {
 		}
 		sleep(3 * time.Second)
 		if b.pulls() != 3 || time.Since(began) > 3*time.Second {
-			b.t.Errorf("got %d pulls after %s, want 3", b.pulls(), time.Since(began))
+			b.t.Errorf("got %d pulls after %s; want 3", b.pulls(), time.Since(began))
 		}
 		cancel()
 		all.Wait()
@@ -343,7 +343,7 @@ func TestCredentialsTried(t *testing.T) {
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
 		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
 		if err := b.ensure("web:1", "Always"); err != nil || b.pulls() != 2 {
-			b.t.Errorf("got %d pulls and error %v, want 2 and none", b.pulls(), err)
+			b.t.Errorf("got %d pulls and error %v; want 2 pulls and no error", b.pulls(), err)
 		}
 		b.ForgetCalls()
 		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
@@ -354,7 +354,7 @@ func TestCredentialsTried(t *testing.T) {
 		b.ForgetCalls()
 		b.remote("web:3", errUnreachable)
 		if err := b.ensure("web:3", "Always"); err == nil || b.pulls() != 1 {
-			b.t.Errorf("got %d pulls and error %v, want 1 and an error", b.pulls(), err)
+			b.t.Errorf("got %d pulls and error %v; want 1 pull and an error", b.pulls(), err)
 		}
 	})
 }
@@ -472,7 +472,7 @@ func TestRepair(t *testing.T) {
 		repair("IfNotPresent", "podd has removed it and pulls it again") // the start of another container
 		wantRemovals(1)
 		if err := b.ensure("web:1", "IfNotPresent"); err != nil || b.pulls() != 1 {
-			b.t.Errorf("got error %v and %d pulls, want one pull", err, b.pulls())
+			b.t.Errorf("got error %v and %d pulls; want no error and 1 pull", err, b.pulls())
 		}
 		repair("IfNotPresent", "still damaged after podd has removed it and it was pulled or imported again")
 		wantRemovals(1)
@@ -513,7 +513,7 @@ func TestRepair_Imported(t *testing.T) {
 				p := pull.New(pull.Options{Runtime: imported{b.Client, test.digests}})
 				err := p.Repair(b.t.Context(), test.image, test.image, "IfNotPresent", errors.New("layer lost"))
 				if got := len(b.Calls("RemoveImage")); got != test.removals {
-					b.t.Errorf("got %d removals and error %v, want %d", got, err, test.removals)
+					b.t.Errorf("got %d removals and error %v; want %d", got, err, test.removals)
 				}
 			})
 		})

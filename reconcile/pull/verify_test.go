@@ -84,7 +84,7 @@ func (v *verified) reason(policy string, secrets ...*v1.Secret) string {
 func (v *verified) expect(subject string, pulls int, want, got string) {
 	v.t.Helper()
 	if got != want || v.pulls() != pulls {
-		v.t.Errorf("%s: got %d pulls and reason %q, want %d and %q", subject, v.pulls(), got, pulls, want)
+		v.t.Errorf("%s: got %d pulls and reason %q; want %d pulls and reason %q", subject, v.pulls(), got, pulls, want)
 	}
 }
 

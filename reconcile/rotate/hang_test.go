@@ -104,7 +104,7 @@ func TestRun_ReopenHangs(t *testing.T) {
 		time.Sleep(reopenTimeout)
 		checkNames("after the deadline", map[string]string{"hangs": "0.log", "late": "0.log rotated"})
 		if text, err := os.ReadFile(w.path("late")); err != nil || string(text) != "new\n" {
-			t.Errorf("file that the runtime opened after the deadline: got %q, error %v, want \"new\\n\"", text, err)
+			t.Errorf("file that the runtime opened after the deadline: got %q, error %v; want \"new\\n\"", text, err)
 		}
 		w.mu.Lock()
 		w.hangs = nil

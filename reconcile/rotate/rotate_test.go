@@ -146,12 +146,12 @@ func TestRotate(t *testing.T) {
 	b.write(maxSize - 100)
 	b.rotate()
 	if b.reopened != 0 || len(b.names()) != 1 {
-		t.Fatalf("below the limit: got %d reopens and files %v, want 0 and one file", b.reopened, b.names())
+		t.Fatalf("below the limit: got %d reopens and files %v; want no reopen and one file", b.reopened, b.names())
 	}
 	b.write(100)
 	b.rotate()
 	if names := b.names(); b.reopened != 1 || len(names) != 2 || strings.HasSuffix(names[1], ".gz") {
-		t.Fatalf("at the limit: got %d reopens and files %v, want 1 and an uncompressed rotated file", b.reopened, names)
+		t.Fatalf("at the limit: got %d reopens and files %v; want 1 reopen, the new file and an uncompressed rotated file", b.reopened, names)
 	}
 	b.write(maxSize)
 	b.rotate()
@@ -167,7 +167,7 @@ func TestRotate(t *testing.T) {
 	}
 	got := b.lines(false)
 	if names := b.names(); len(names) != maxFiles || got[len(got)-1] != b.line-1 || got[0] == 0 {
-		t.Errorf("after more rotations: got files %v with lines %d to %d of %d, want the maximum number of files and the newest lines", names, got[0], got[len(got)-1], b.line)
+		t.Errorf("after more rotations: got files %v with lines %d to %d of %d; want the maximum number of files and the newest of all lines", names, got[0], got[len(got)-1], b.line)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestRotate_RecentlyWritten(t *testing.T) {
 	b.r.checkAll(t.Context())
 	b.r.waitAll(t.Context())
 	if names := b.names(); len(names) != 2 || b.total() < 10*maxSize {
-		t.Fatalf("just written: got %d bytes in %v, want all bytes in 2 files", b.total(), names)
+		t.Fatalf("just written: got %d bytes in %v; want all bytes in 2 files", b.total(), names)
 	}
 	for _, name := range b.names() {
 		past := time.Now().Add(-time.Minute)
@@ -189,7 +189,7 @@ func TestRotate_RecentlyWritten(t *testing.T) {
 	b.r.checkAll(t.Context())
 	b.r.waitAll(t.Context())
 	if total := b.total(); total > maxSize {
-		t.Errorf("a minute later: got %d bytes in %v, want at most %d bytes", total, b.names(), maxSize)
+		t.Errorf("a minute later: got %d bytes in %v; want at most %d bytes", total, b.names(), maxSize)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestRotate_ReopenFails(t *testing.T) {
 	b.broken = nil
 	b.rotate()
 	if got := b.lines(false); len(got) != b.line || len(b.names()) != 2 {
-		t.Errorf("got %d lines in files %v, want %d lines in 2 files", len(got), b.names(), b.line)
+		t.Errorf("got %d lines in files %v; want %d lines in 2 files", len(got), b.names(), b.line)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestRotate_Interrupted(t *testing.T) {
 	}
 	b.rotate()
 	if names := b.names(); b.reopened != 1 || !slices.Equal(names, []string{"0.log", "0.log.20250102-150405"}) {
-		t.Errorf("got %d reopens and files %v, want 1 and the interrupted files without the temporary file", b.reopened, names)
+		t.Errorf("got %d reopens and files %v; want 1 reopen and the interrupted files without the temporary file", b.reopened, names)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestRotate_EarlierAttempts(t *testing.T) {
 	b.write(100)
 	b.rotate()
 	if total := b.total(); total > maxSize+200 {
-		t.Errorf("got %d bytes in %v, want at most %d bytes", total, b.names(), maxSize+200)
+		t.Errorf("got %d bytes in %v; want at most %d bytes", total, b.names(), maxSize+200)
 	}
 	if got := b.lines(true); len(got) == 0 || got[len(got)-1] != last || !slices.IsSorted(got) {
 		t.Errorf("previous attempt: got %v, want the last lines up to %d", got, last)
@@ -281,7 +281,7 @@ func TestRotate_KeepsPreviousWhileIncomplete(t *testing.T) {
 	}
 	b.rotate()
 	if got := b.lines(true); len(got) == 0 || b.total() > maxFiles*maxSize {
-		t.Errorf("got %d lines of the previous attempt and %d bytes in %v, want lines and at most %d bytes", len(got), b.total(), b.names(), maxFiles*maxSize)
+		t.Errorf("got %d lines of the previous attempt and %d bytes in %v; want at least 1 line and at most %d bytes", len(got), b.total(), b.names(), maxFiles*maxSize)
 	}
 }
 
@@ -318,10 +318,10 @@ func TestLimits(t *testing.T) {
 			}
 			b.rotate()
 			if n := len(b.names()); n > maxFiles {
-				rt.Fatalf("got %d files %v, want at most %d", n, b.names(), maxFiles)
+				rt.Fatalf("got %d files %v; want at most %d", n, b.names(), maxFiles)
 			}
 			if total := b.total(); total > maxFiles*maxSize {
-				rt.Fatalf("got %d bytes in %v, want at most %d", total, b.names(), maxFiles*maxSize)
+				rt.Fatalf("got %d bytes in %v; want at most %d", total, b.names(), maxFiles*maxSize)
 			}
 		}
 		b.write(1)

@@ -118,7 +118,7 @@ func TestPodFiles(t *testing.T) {
 		must(t, d.Release(t.Context(), uid))
 		must(t, d.Remove(t.Context(), uid))
 		if left, _ := os.ReadDir(d.Root); len(left) > 0 || mountCount(t, d.Root) > 0 {
-			t.Errorf("after Remove: got entries %v and %d mounts, want none", left, mountCount(t, d.Root))
+			t.Errorf("after Remove: got entries %v and %d mounts; want no entries and no mounts", left, mountCount(t, d.Root))
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestPodFiles_FSGroup(t *testing.T) {
 		var st unix.Stat_t
 		must(t, unix.Stat(filepath.Join(paths["s"], at)+strings.Repeat("/.", strings.Count(at, "/")-strings.Count(at, "k")), &st))
 		if st.Mode&0o7777 != mode || st.Gid != 4321 {
-			t.Errorf("path %q: got mode %o and group %d, want %o and 4321", at, st.Mode&0o7777, st.Gid, mode)
+			t.Errorf("path %q: got mode %o and group %d; want mode %o and group 4321", at, st.Mode&0o7777, st.Gid, mode)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func TestPodFiles_Owner(t *testing.T) {
 		var st unix.Stat_t
 		must(t, unix.Stat(filepath.Join(paths["v"], "token"), &st))
 		if want := owner; want != nil && int64(st.Uid) != *want || st.Mode&0o777 != 0o600 {
-			t.Errorf("token: got owner %d and mode %o, want owner %v and mode 600", st.Uid, st.Mode, want)
+			t.Errorf("token: got owner %d and mode %o; want owner %v and mode 600", st.Uid, st.Mode, want)
 		}
 	}
 	must(t, d.Remove(t.Context(), pod.UID))
@@ -350,7 +350,7 @@ func TestPodFiles_AnyContent(t *testing.T) {
 			}
 			return err
 		}); err != nil && !errors.Is(err, fs.ErrNotExist) || len(outside) > 0 {
-			t.Fatalf("files outside the volume: got %v, error %v, want none", outside, err)
+			t.Fatalf("files outside the volume: got %v, error %v; want none", outside, err)
 		}
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// mountSilent mounts a file system whose server never responds. at is the mount point. Every access
-// hangs until the test ends.
+// mountSilent mounts a file system whose server never responds. The parameter at is the mount
+// point. Every access hangs until the test ends.
 func mountSilent(t *testing.T, at string) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -115,6 +115,6 @@ func TestAttempts(t *testing.T) {
 	must(t, a.do(t.Context(), time.Hour, "y", func(context.Context) error { return nil }))
 	close(finish)
 	if err := errors.Join(<-first, <-second); err != nil || !ran {
-		t.Errorf("got error %v and second call run %v, want no error and true", err, ran)
+		t.Errorf("got error %v, second call run: %v; want no error, second call run: true", err, ran)
 	}
 }

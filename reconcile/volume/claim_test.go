@@ -87,12 +87,12 @@ func TestClaim(t *testing.T) {
 	must(t, err)
 	path := paths["data"]
 	if info, err := os.Stat(path); path != filepath.Join(d.ClaimsDir, "default", "data") || err != nil || info.Mode().Perm() != 0o777 {
-		t.Fatalf("got path %s, Stat error %v, want a directory with mode 777 in %s", path, err, d.ClaimsDir)
+		t.Fatalf("got path %s, Stat error %v; want a directory with mode 777 in %s", path, err, d.ClaimsDir)
 	}
 	must(t, os.WriteFile(filepath.Join(path, "x"), nil, 0o600))
 	kept, err := claims.List(d.Root)
 	if err != nil || len(kept) != 1 || kept[0].NamespacedName != dataClaim || kept[0].Path != path || len(kept[0].Users) != 1 || kept[0].Users[0] != uid {
-		t.Errorf("List: got %+v, error %v, want the claim %s with the user %s", kept, err, dataClaim, uid)
+		t.Errorf("List: got %+v, error %v; want the claim %s with the user %s", kept, err, dataClaim, uid)
 	}
 	if err := claims.Remove(t.Context(), dataClaim, d.Root); !errors.Is(err, claim.ErrInUse) {
 		t.Errorf("Remove while in use: got error %v, want %v", err, claim.ErrInUse)
@@ -109,7 +109,7 @@ func TestClaim(t *testing.T) {
 	}
 	must(t, claims.Remove(t.Context(), dataClaim, d.Root))
 	if kept, err := claims.List(d.Root); err != nil || len(kept) > 0 {
-		t.Errorf("List after Remove: got %+v, error %v, want none", kept, err)
+		t.Errorf("List after Remove: got %+v, error %v; want none", kept, err)
 	}
 	for _, pattern := range []string{path, filepath.Join(d.ClaimsDir, ".removed", "*")} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
@@ -146,10 +146,10 @@ func TestClaim_Rebind(t *testing.T) {
 		_, err = d.Prepare(t.Context(), newClaimPod(), test.then)
 		checked := d.Check(t.Context(), newClaimPod(), test.then, nil)
 		if test.want == "" && (err != nil || checked != nil) {
-			t.Errorf("unchanged binding: got errors %v from Prepare and %v from Check, want none", err, checked)
+			t.Errorf("unchanged binding: got errors %v from Prepare and %v from Check; want none", err, checked)
 		}
 		if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || checked == nil) {
-			t.Errorf("got errors %v from Prepare and %v from Check, want %q", err, checked, test.want)
+			t.Errorf("got errors %v from Prepare and %v from Check; want %q", err, checked, test.want)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestClaimsWithData(t *testing.T) {
 	}
 	must(t, claims.Remove(t.Context(), dataClaim))
 	if kept, err := claims.ClaimsWithData(); err != nil || len(kept) > 0 {
-		t.Errorf("ClaimsWithData after Remove: got %v, error %v, want none", kept, err)
+		t.Errorf("ClaimsWithData after Remove: got %v, error %v; want none", kept, err)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestClaim_RecordWithoutPath(t *testing.T) {
 	_, err := d.Prepare(t.Context(), newClaimPod(), newClaim("file", localVolume("a", t.TempDir())))
 	must(t, err)
 	if kept, err := claims.List(d.Root); err != nil || len(kept) != 1 || kept[0].Volume != "a" {
-		t.Errorf("List: got %+v, error %v, want one claim bound to a", kept, err)
+		t.Errorf("List: got %+v, error %v; want one claim bound to a", kept, err)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestClaim_FSGroup(t *testing.T) {
 			var st unix.Stat_t
 			must(t, unix.Stat(path, &st))
 			if st.Mode&0o7777 != mode || st.Gid != gid {
-				t.Errorf("policy %s: %s: got mode %o and group %d, want %o and %d", policy, path, st.Mode&0o7777, st.Gid, mode, gid)
+				t.Errorf("policy %s: %s: got mode %o and group %d; want mode %o and group %d", policy, path, st.Mode&0o7777, st.Gid, mode, gid)
 			}
 		}
 		prepare("one")
@@ -340,7 +340,7 @@ func TestClaim_FSGroupReadOnly(t *testing.T) {
 		var st unix.Stat_t
 		must(t, unix.Stat(file, &st))
 		if st.Gid == 4321 || st.Mode&0o7777 != 0o600 {
-			t.Errorf("%s: got mode %o and group %d, want mode 600 and another group", name, st.Mode&0o7777, st.Gid)
+			t.Errorf("%s: got mode %o and group %d; want mode 600 and another group", name, st.Mode&0o7777, st.Gid)
 		}
 	}
 }
@@ -372,7 +372,7 @@ func TestClaim_RemoveMounted(t *testing.T) {
 		t.Errorf("Remove: got error %v, want one with \"unmount %s\"", err, at)
 	}
 	if kept, err := claims.List(d.Root); err != nil || len(kept) != 1 || mountCount(t, at) != 1 {
-		t.Errorf("after Remove: got claims %+v, error %v and %d mounts, want 1 claim and 1 mount", kept, err, mountCount(t, at))
+		t.Errorf("after Remove: got claims %+v, error %v and %d mounts; want 1 claim and 1 mount", kept, err, mountCount(t, at))
 	}
 	must(t, unix.Unmount(at, 0))
 	must(t, claims.Remove(t.Context(), dataClaim, d.Root))
@@ -393,7 +393,7 @@ func TestClaim_RemoveLeftovers(t *testing.T) {
 		t.Errorf("Remove: got error %v, want %v", err, claim.ErrLeftovers)
 	}
 	if left, err := os.ReadDir(filepath.Join(d.ClaimsDir, ".removed")); err != nil || len(left) != 1 {
-		t.Errorf("removed data: got %v, error %v, want only the earlier claim", left, err)
+		t.Errorf("removed data: got %v, error %v; want only the earlier claim", left, err)
 	}
 }
 
@@ -432,7 +432,7 @@ func TestClaim_Concurrent(t *testing.T) {
 		must(t, <-errs)
 	}
 	if kept, err := claims.List(d.Root); err != nil || len(kept) != 1 || len(kept[0].Users) != 20 {
-		t.Errorf("List: got %+v, error %v, want one claim with 20 users", kept, err)
+		t.Errorf("List: got %+v, error %v; want one claim with 20 users", kept, err)
 	}
 }
 
@@ -453,16 +453,16 @@ func TestClaim_Cluster(t *testing.T) {
 		must(t, err)
 		var st unix.Stat_t
 		if err := unix.Stat(top, &st); err != nil || paths["data"] != top || st.Gid != 2000 {
-			t.Errorf("got paths %v, group %d, error %v, want path %s and group 2000", paths, st.Gid, err, top)
+			t.Errorf("got paths %v, group %d, error %v; want path %s and group 2000", paths, st.Gid, err, top)
 		}
 		kept, err := claims.List(d.Root)
 		if err != nil || len(kept) != 1 || len(kept[0].Users) > 0 || kept[0].Volume != "" {
-			t.Errorf("List: got %+v, error %v, want the claim of podd without users", kept, err)
+			t.Errorf("List: got %+v, error %v; want the claim of podd without users", kept, err)
 		}
 		must(t, d.Remove(t.Context(), uid))
 	}
 	if paths, err := d.Prepare(t.Context(), newClaimPod(), newClaim("", nil)); !errors.Is(err, render.ErrMissing) {
-		t.Errorf("claim without a volume: got paths %v, error %v, want error %v", paths, err, render.ErrMissing)
+		t.Errorf("claim without a volume: got paths %v, error %v; want error %v", paths, err, render.ErrMissing)
 	}
 }
 
@@ -507,11 +507,11 @@ func TestClaim_FSGroupNestedVolumes(t *testing.T) {
 		var st unix.Stat_t
 		must(t, unix.Lstat(at(path), &st))
 		if st.Gid != gid || gid == 0 && st.Mode&0o070 != 0 {
-			t.Errorf("path %q: got group %d and mode %o, want group %d", path, st.Gid, st.Mode, gid)
+			t.Errorf("path %q: got group %d (mode %o), want group %d", path, st.Gid, st.Mode, gid)
 		}
 	}
 	kept, err := claim.Store{Root: d.ClaimsDir}.List(d.Root)
 	if err != nil || len(kept) != 3 || len(kept[0].Users) != 1 || len(kept[1].Users) != 1 || len(kept[2].Users) != 0 {
-		t.Errorf("List: got %+v, error %v, want 3 claims, the first two with a user", kept, err)
+		t.Errorf("List: got %+v, error %v; want 3 claims, the first two with a user", kept, err)
 	}
 }

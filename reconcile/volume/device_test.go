@@ -46,7 +46,7 @@ func TestClaim_BlockDevice(t *testing.T) {
 				t.Errorf("%s: got path %s, want %s", tt.path, paths["data"], at(tt.want))
 			}
 		} else if err == nil || checked == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(checked.Error(), tt.err) {
-			t.Errorf("%s: got errors %v from Prepare and %v from Check, want %q", tt.path, err, checked, tt.err)
+			t.Errorf("%s: got errors %v from Prepare and %v from Check; want %q", tt.path, err, checked, tt.err)
 		}
 		must(t, d.Remove(t.Context(), uid))
 	}

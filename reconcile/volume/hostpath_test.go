@@ -62,7 +62,7 @@ func TestHostPath_Types(t *testing.T) {
 			}
 			got, err := newDir(t).Prepare(t.Context(), pod, nil)
 			if (checked == nil) != (err == nil) {
-				t.Errorf("type %q, path %s: got error %v from Check and %v from Prepare, want errors from both or from none", kind, name, checked, err)
+				t.Errorf("type %q, path %s: got error %v from Check and %v from Prepare; want errors from both or from none", kind, name, checked, err)
 			}
 			want := strings.Contains(" "+accepted+" ", " "+name+" ")
 			if (err == nil) != want {
@@ -140,10 +140,10 @@ func TestHostPath_ParentLink(t *testing.T) {
 		t.Errorf("existing files changed: before\n%s\nafter\n%s", before, after)
 	}
 	if text, err := os.ReadFile(filepath.Join(outside, "file")); string(text) != "secret" {
-		t.Errorf("existing file: got %q, error %v, want \"secret\"", text, err)
+		t.Errorf("existing file: got %q, error %v; want \"secret\"", text, err)
 	}
 	if info, err := os.Stat(filepath.Join(outside, "newfile")); err != nil || info.Size() != 0 || info.Mode() != 0o644 {
-		t.Errorf("new file: got %v, error %v, want an empty file with mode 644", info, err)
+		t.Errorf("new file: got %v, error %v; want an empty file with mode 644", info, err)
 	}
 	if entries := readDir(t, filepath.Join(outside, "newdir")); len(entries) != 0 {
 		t.Errorf("new directory: got %v, want no entries", entries)
@@ -182,6 +182,6 @@ func TestHostPath_ParentChanges(t *testing.T) {
 	close(stop)
 	<-stopped
 	if info, err := os.Stat(at("victim/sub")); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("mode of the existing directory: got %v, error %v, want 700", info.Mode(), err)
+		t.Errorf("mode of the existing directory: got %v, error %v; want 700", info.Mode(), err)
 	}
 }

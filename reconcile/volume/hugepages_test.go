@@ -47,7 +47,7 @@ func TestHugePages(t *testing.T) {
 			var st unix.Stat_t
 			must(t, unix.Stat(paths[name], &st))
 			if int64(fs.Type) != unix.HUGETLBFS_MAGIC || fs.Bsize != 2<<20 || st.Mode&0o7777 != 0o2777 || st.Gid != 4321 {
-				t.Errorf("volume %s: got file system %x with pages of %d bytes, mode %o and group %d, want a hugetlbfs with pages of 2 MiB, mode 2777 and group 4321", name, fs.Type, fs.Bsize, st.Mode&0o7777, st.Gid)
+				t.Errorf("volume %s: got file system %x with pages of %d bytes, mode %o and group %d; want a hugetlbfs with pages of 2 MiB, mode 2777 and group 4321", name, fs.Type, fs.Bsize, st.Mode&0o7777, st.Gid)
 			}
 			if n := mountCount(t, paths[name]); n != 1 {
 				t.Errorf("volume %s: got %d mounts, want 1", name, n)

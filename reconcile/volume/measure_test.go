@@ -21,7 +21,7 @@ func TestMeasure(t *testing.T) {
 	)
 	pod.Object.Namespace, pod.Object.UID = pod.Key.Namespace, pod.UID
 	if got, err := d.Measure(t.Context(), pod.Object); err != nil || len(got) > 0 {
-		t.Errorf("Measure before Prepare: got %v, error %v, want none", got, err)
+		t.Errorf("Measure before Prepare: got %v, error %v; want none", got, err)
 	}
 	kept := *pod.Object
 	kept.Spec.Volumes = kept.Spec.Volumes[:2]
@@ -56,7 +56,7 @@ func TestMeasure(t *testing.T) {
 	must(t, os.RemoveAll(paths["disk"]))
 	must(t, os.Symlink("/", paths["disk"]))
 	if got, err := d.Measure(t.Context(), pod.Object); err == nil || len(got) != 2 || got[0].Name != "mem" {
-		t.Errorf("Measure with a link in place of a directory: got %+v, error %v, want 2 volumes and an error", got, err)
+		t.Errorf("Measure with a link in place of a directory: got %+v, error %v; want 2 volumes and an error", got, err)
 	}
 	kept.UID = "../x"
 	if _, err := d.Measure(t.Context(), &kept); err == nil {

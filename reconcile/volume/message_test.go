@@ -22,7 +22,7 @@ func TestMessage(t *testing.T) {
 		t.Errorf("MakeMessage: got path %s, want %s", path, want)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o666 {
-		t.Errorf("mode of the file: got %v, error %v, want 666", info.Mode(), err)
+		t.Errorf("mode of the file: got %v, error %v; want 666", info.Mode(), err)
 	}
 	for _, c := range []struct{ text, want string }{
 		{"", ""}, {"no disk\n", "no disk\n"}, {strings.Repeat("a", 5000) + "b", strings.Repeat("a", 4095) + "b"},
@@ -31,7 +31,7 @@ func TestMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := d.ReadMessage("u1", "app", 26); err != nil || got != c.want {
-			t.Errorf("Message of %d bytes: got %d bytes, error %v, want %d bytes", len(c.text), len(got), err, len(c.want))
+			t.Errorf("Message of %d bytes: got %d bytes, error %v; want %d bytes", len(c.text), len(got), err, len(c.want))
 		}
 	}
 	// Only the end of a large file is read.
@@ -39,13 +39,13 @@ func TestMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := d.ReadMessage("u1", "app", 26); err != nil || len(got) != 4096 {
-		t.Errorf("Message of 1 TiB: got %d bytes, error %v, want 4096 bytes", len(got), err)
+		t.Errorf("Message of 1 TiB: got %d bytes, error %v; want 4096 bytes", len(got), err)
 	}
 	if _, err := d.CreateMessageFile("u1", "app", 26); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := d.ReadMessage("u1", "app", 26); err != nil || got != "" {
-		t.Errorf("Message after a second MakeMessage for the same attempt: got %q, error %v, want \"\"", got, err)
+		t.Errorf("Message after a second MakeMessage for the same attempt: got %q, error %v; want \"\"", got, err)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestMakeMessage_RemovesOld(t *testing.T) {
 	}
 	names, err := os.ReadDir(filepath.Join(d.Root, "u1/containers/app"))
 	if err != nil || len(names) != 2 || names[0].Name() != "00000012" {
-		t.Errorf("files after 20 attempts: got %v, error %v, want 00000012 and 00000013", names, err)
+		t.Errorf("files after 20 attempts: got %v, error %v; want 00000012 and 00000013", names, err)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestMessage_NotRegular(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := d.ReadMessage("u1", "app", 0); err == nil || got != "" {
-			t.Errorf("%s: got %q, error %v, want an error", name, got, err)
+			t.Errorf("%s: got %q, error %v; want an error", name, got, err)
 		}
 	}
 	check("link", func() error { return os.Symlink(secret, path) })

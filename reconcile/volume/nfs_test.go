@@ -177,7 +177,7 @@ func TestUnmountRemote(t *testing.T) {
 			}
 			err = d.unmountRemote(t.Context(), mounts[0])
 			if n := mountCount(t, d.Root); (err == nil) != tt.unmounted || (n == 0) != tt.unmounted || err != nil && !isRetryable(err) {
-				t.Errorf("got error %v and %d mounts, want unmounted %v", err, n, tt.unmounted)
+				t.Errorf("got error %v and %d mounts; want unmounted: %v", err, n, tt.unmounted)
 			}
 		})
 	}

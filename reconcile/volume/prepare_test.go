@@ -33,7 +33,7 @@ func TestPrepare(t *testing.T) {
 		var st unix.Stat_t
 		must(t, unix.Stat(first[name], &st))
 		if st.Mode&0o7777 != mode || st.Gid != 4321 {
-			t.Errorf("volume %s: got mode %o and group %d, want %o and 4321", name, st.Mode&0o7777, st.Gid, mode)
+			t.Errorf("volume %s: got mode %o and group %d; want mode %o and group 4321", name, st.Mode&0o7777, st.Gid, mode)
 		}
 	}
 	info, err := os.Stat(filepath.Join(d.Root, uid))
@@ -131,7 +131,7 @@ func TestPrepare_Links(t *testing.T) {
 				t.Errorf("link %s, medium %q: got no error, want one", at, medium)
 			}
 			if names, _ := os.ReadDir(outside); len(names) > 0 || mountCount(t, outside) > 0 {
-				t.Fatalf("link %s, medium %q: target of the link: got entries %v and %d mounts, want none", at, medium, names, mountCount(t, outside))
+				t.Fatalf("link %s, medium %q: target of the link: got entries %v and %d mounts; want no entries and no mounts", at, medium, names, mountCount(t, outside))
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func TestRemove(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 	must(t, d.Remove(t.Context(), uid))
 	if names, _ := os.ReadDir(d.Root); len(names) > 0 || mountCount(t, d.Root) > 0 {
-		t.Errorf("after Remove: got entries %v and %d mounts, want none", names, mountCount(t, d.Root))
+		t.Errorf("after Remove: got entries %v and %d mounts; want no entries and no mounts", names, mountCount(t, d.Root))
 	}
 	must(t, Dir{Root: filepath.Join(d.Root, "never")}.Remove(t.Context(), uid))
 }
@@ -46,7 +46,7 @@ func TestRelease(t *testing.T) {
 	names, err := os.ReadDir(filepath.Join(d.Root, uid))
 	must(t, err)
 	if len(names) != 1 || names[0].Name() != journalName || mountCount(t, d.Root) > 0 {
-		t.Errorf("after Release: got entries %v and %d mounts, want only the journal", names, mountCount(t, d.Root))
+		t.Errorf("after Release: got entries %v and %d mounts; want only the journal", names, mountCount(t, d.Root))
 	}
 	must(t, d.Release(t.Context(), "other"))
 }
@@ -92,7 +92,7 @@ func TestRemove_OtherMounts(t *testing.T) {
 				err := remove(d, t.Context(), uid)
 				var e *remainingMountsError
 				if !errors.As(err, &e) || e.Busy || e.Mounts[0] != filepath.Clean(at) {
-					t.Fatalf("got error %v (%+v), want one with the mount at %s", err, e, at)
+					t.Fatalf("got error %v (%+v); want one with the mount at %s", err, e, at)
 				}
 				if _, err := os.Stat(kept); err != nil {
 					t.Errorf("file in the mount after %s: got error %v, want none", name, err)
@@ -149,7 +149,7 @@ func TestRemove_MountedRoot(t *testing.T) {
 	must(t, err)
 	must(t, d.Remove(t.Context(), uid))
 	if names, _ := os.ReadDir(d.Root); len(names) > 0 || mountCount(t, d.Root) != 1 {
-		t.Errorf("after Remove: got entries %v and %d mounts, want no entries and the mount of Root", names, mountCount(t, d.Root))
+		t.Errorf("after Remove: got entries %v and %d mounts; want no entries and the mount of Root", names, mountCount(t, d.Root))
 	}
 }
 
@@ -158,7 +158,7 @@ func TestEmptyDirUsage(t *testing.T) {
 	pod := newPod(emptyDirVolume("disk", "", "1Mi"), emptyDirVolume("mem", v1.StorageMediumMemory, "4Mi"))
 	volumes := pod.Object.Spec.Volumes
 	if _, exists, err := d.EmptyDirUsage(t.Context(), pod.UID, &volumes[0]); err != nil || exists {
-		t.Errorf("EmptyDirUsage before Prepare: got exists %v, error %v, want false", exists, err)
+		t.Errorf("EmptyDirUsage before Prepare: got exists %v, error %v; want false", exists, err)
 	}
 	paths, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)

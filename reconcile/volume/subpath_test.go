@@ -45,7 +45,7 @@ func TestSubPath(t *testing.T) {
 			var st unix.Stat_t
 			must(t, unix.Stat(path, &st))
 			if st.Mode&0o7777 != mode || st.Gid != 4321 {
-				t.Errorf("%s: got mode %o and group %d, want %o and 4321", path, st.Mode&0o7777, st.Gid, mode)
+				t.Errorf("%s: got mode %o and group %d; want mode %o and group 4321", path, st.Mode&0o7777, st.Gid, mode)
 			}
 		}
 		must(t, os.WriteFile(filepath.Join(path, "f"), []byte("x"), 0o600))

@@ -30,11 +30,11 @@ func TestWriteHosts_Mounted(t *testing.T) {
 	_, err = d.WriteHosts(uid, "10.0.0.2 web\n")
 	must(t, err)
 	if text, err := os.ReadFile(mounted); err != nil || string(text) != "10.0.0.2 web\n" {
-		t.Errorf("mounted file: got %d bytes, error %v, want the new text", len(text), err)
+		t.Errorf("mounted file: got %d bytes, error %v; want the new text", len(text), err)
 	}
 	must(t, os.WriteFile(mounted, make([]byte, 2<<20), 0))
 	if u, err := d.FileUsage(uid); err != nil || u.Hosts.Bytes != diskSpace(t, mounted) || u.Hosts.Bytes < 2<<20 {
-		t.Errorf("FileUsage: got %+v, error %v, want the 2 MiB that a container wrote", u, err)
+		t.Errorf("FileUsage: got %+v, error %v; want the 2 MiB that a container wrote", u, err)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestWriteHosts_Mounted(t *testing.T) {
 func TestFileUsage(t *testing.T) {
 	d := newDir(t)
 	if u, err := d.FileUsage(uid); err != nil || u.Hosts.Bytes != 0 || len(u.Messages) > 0 {
-		t.Errorf("without a directory: got %+v, error %v, want no usage", u, err)
+		t.Errorf("without a directory: got %+v, error %v; want no usage", u, err)
 	}
 	hosts, err := d.WriteHosts(uid, "127.0.0.1 localhost\n")
 	must(t, err)
@@ -93,12 +93,12 @@ func TestRelease_Files(t *testing.T) {
 	must(t, d.Release(t.Context(), uid))
 	u, err := d.FileUsage(uid)
 	if err != nil || u.Hosts.Bytes != 0 || u.Messages["main"].Bytes > 16<<10 {
-		t.Errorf("FileUsage after Release: got %+v, error %v, want no hosts file and at most 16 KiB for main", u, err)
+		t.Errorf("FileUsage after Release: got %+v, error %v; want no hosts file and at most 16 KiB for main", u, err)
 	}
 	if got, err := d.ReadMessage(uid, "main", 7); err != nil || got != want || !strings.HasSuffix(got, "the end") {
-		t.Errorf("long message after Release: got %d bytes, error %v, want %d", len(got), err, len(want))
+		t.Errorf("long message after Release: got %d bytes, error %v; want %d", len(got), err, len(want))
 	}
 	if got, err := d.ReadMessage(uid, "side", 0); err != nil || got != "no disk" {
-		t.Errorf("short message after Release: got %q, error %v, want \"no disk\"", got, err)
+		t.Errorf("short message after Release: got %q, error %v; want \"no disk\"", got, err)
 	}
 }

@@ -110,7 +110,7 @@ func TestWriteHosts(t *testing.T) {
 	first, err := os.Stat(path)
 	must(t, err)
 	if path != filepath.Join(d.Root, uid, "etc-hosts") || first.Mode() != 0o644 {
-		t.Errorf("got path %s with mode %v, want etc-hosts with mode 644", path, first.Mode())
+		t.Errorf("got path %s with mode %v; want etc-hosts with mode 644", path, first.Mode())
 	}
 	_, err = d.WriteHosts(uid, "one")
 	must(t, err)
@@ -131,7 +131,7 @@ func TestWriteHosts(t *testing.T) {
 		info, err := os.Lstat(path)
 		must(t, err)
 		if text, err := os.ReadFile(path); err != nil || string(text) != "one" || !info.Mode().IsRegular() {
-			t.Errorf("got a file with mode %v and text %q, error %v, want a regular file with text \"one\"", info.Mode(), text, err)
+			t.Errorf("got a file with mode %v and text %q, error %v; want a regular file with text \"one\"", info.Mode(), text, err)
 		}
 	}
 	if _, err := d.WriteHosts("../x", "one"); err == nil {

@@ -31,7 +31,7 @@ func TestSwapIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := root.ReadFile("file"); err != nil || string(got) != want {
-			t.Errorf("call %d: got %d bytes, error %v, want %d bytes", i, len(got), err, len(want))
+			t.Errorf("call %d: got %d bytes, error %v; want %d bytes", i, len(got), err, len(want))
 		}
 		info, err := root.Lstat("file")
 		if err != nil {
@@ -72,11 +72,11 @@ func TestSwapIn_ForeignSpare(t *testing.T) {
 					t.Fatalf("%s is %s: got error %v, want none", name, kind, err)
 				}
 				if got, err := root.ReadFile("file"); err != nil || string(got) != want {
-					t.Errorf("%s is %s: got %q, error %v, want %q", name, kind, got, err, want)
+					t.Errorf("%s is %s: got %q, error %v; want %q", name, kind, got, err, want)
 				}
 			}
 			if got, err := os.ReadFile(other); err != nil || string(got) != "other" {
-				t.Errorf("%s is %s: target of the link: got %q, error %v, want %q", name, kind, got, err, "other")
+				t.Errorf("%s is %s: target of the link: got %q, error %v; want %q", name, kind, got, err, "other")
 			}
 		}
 	}

@@ -177,7 +177,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 			began := time.Now()
 			id, err := call(t.Context())
 			if took := time.Since(began); err != nil || took > 10*time.Second {
-				t.Errorf("%s after a canceled call: got error %v after %s, want the result within 10s", method, err, took)
+				t.Errorf("%s after a canceled call: got error %v after %s; want the result within 10s", method, err, took)
 			}
 			return id
 		}

@@ -33,7 +33,7 @@ func TestContainerMemory(t *testing.T) {
 	} {
 		got, err := New(memoryConn{memory: test.memory}, Options{}).ContainerMemory(t.Context(), "c")
 		if got != test.want || (err != nil) != test.fails {
-			t.Errorf("%s: got %d and error %v, want %d and an error: %t", name, got, err, test.want, test.fails)
+			t.Errorf("%s: got %d bytes and error %v; want %d bytes and an error: %t", name, got, err, test.want, test.fails)
 		}
 	}
 }

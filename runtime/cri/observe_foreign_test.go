@@ -44,7 +44,7 @@ func TestObserver_ForeignIDs(t *testing.T) {
 		s.sandbox(hostUsers)
 		s.sleep(3 * time.Second)
 		if got := s.mappedIDs("web"); s.observed("web") == nil || got != nil {
-			s.Errorf("while PodSandboxStatus fails: got pod web %v with the host IDs %v, want the pod without host IDs", s.observed("web"), got)
+			s.Errorf("while PodSandboxStatus fails: got pod web %v with the host IDs %v; want the pod without host IDs", s.observed("web"), got)
 		}
 		heal()
 		s.sleep(10 * time.Second)
@@ -59,7 +59,7 @@ func TestObserver_ForeignIDs(t *testing.T) {
 		s.KillSandbox(id)
 		s.sleep(time.Hour)
 		if in := s.observed("web").Incarnations[0]; in.Ready || !slices.Equal(in.MappedIDs, want) {
-			s.Errorf("sandbox of pod web after its stop: got ready %t and the host IDs %v, want ready false and %v", in.Ready, in.MappedIDs, want)
+			s.Errorf("sandbox of pod web after its stop: got ready %t and the host IDs %v; want ready false and the host IDs %v", in.Ready, in.MappedIDs, want)
 		}
 		if n := len(s.Calls("PodSandboxStatus")); n != 0 {
 			s.Errorf("PodSandboxStatus calls after the first response: got %d, want none", n)

@@ -176,7 +176,7 @@ func TestNewestFirst(t *testing.T) {
 		sortNewestFirst(shuffled)
 		for i := range all {
 			if all[i].ID != shuffled[i].ID || all[i].UID != shuffled[i].UID || all[i].Attempt != shuffled[i].Attempt {
-				t.Fatalf("sorting the same incarnations in another order: got %v and %v, want the same result", all, shuffled)
+				t.Fatalf("sorting the same incarnations in another order: got %v and %v; want the same result", all, shuffled)
 			}
 			for j := range all[:i] {
 				a, b := all[j], all[i]
@@ -184,7 +184,7 @@ func TestNewestFirst(t *testing.T) {
 					t.Fatalf("got an incarnation without an ID before a sandbox, want it last: %v", all)
 				}
 				if a.ID != "" && b.ID != "" && a.UID == b.UID && a.Attempt < b.Attempt {
-					t.Fatalf("got attempt %d before attempt %d of the same UID, want the newest first: %v", a.Attempt, b.Attempt, all)
+					t.Fatalf("got attempt %d before attempt %d of the same UID; want the newest first: %v", a.Attempt, b.Attempt, all)
 				}
 			}
 		}

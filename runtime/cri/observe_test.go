@@ -700,7 +700,7 @@ func TestObserver_OnPodRelist(t *testing.T) {
 		o.Refresh(key("web"), true)
 		s.sleep(time.Minute)
 		if all.Load() != before || single.Load() != 1 {
-			s.Errorf("after a request for one pod: got %d more relists of all pods and %d of single pods, want 0 and 1", all.Load()-before, single.Load())
+			s.Errorf("after a request for one pod: got %d more relists of all pods and %d of single pods; want 0 of all pods and 1 of single pods", all.Load()-before, single.Load())
 		}
 	})
 }

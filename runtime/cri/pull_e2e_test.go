@@ -96,6 +96,6 @@ func wantPullError(t *testing.T, c *cri.Client, image string, auth *api.AuthConf
 	_, err := c.PullImage(t.Context(), image, auth, nil)
 	var pull *runtime.PullError
 	if !errors.As(err, &pull) || pull.Image != image || !matches(pull) {
-		t.Errorf("pulling %s: got PullError %+v (%v), want one of this image with the expected fields", image, pull, err)
+		t.Errorf("pulling %s: got PullError %+v (from error %v), want one of this image with the expected fields", image, pull, err)
 	}
 }

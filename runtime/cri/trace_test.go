@@ -56,7 +56,7 @@ func TestDial_Traced(t *testing.T) {
 	s := ended[0]
 	const name = "runtime.v1.RuntimeService/RemovePodSandbox"
 	if s.Name() != name || s.SpanKind() != trace.SpanKindClient || s.Parent().SpanID() != parent.SpanContext().SpanID() {
-		t.Errorf("span: got %s of kind %v with parent %v, want %s of kind %v with parent %v", s.Name(), s.SpanKind(), s.Parent().SpanID(), name, trace.SpanKindClient, parent.SpanContext().SpanID())
+		t.Errorf("span: got name %s, kind %v, parent %v; want name %s, kind %v, parent %v", s.Name(), s.SpanKind(), s.Parent().SpanID(), name, trace.SpanKindClient, parent.SpanContext().SpanID())
 	}
 	if got := s.Status(); got.Code != codes.Error || got.Description != "NOT_FOUND" {
 		t.Errorf("status of the span: got %+v, want an error with the description NOT_FOUND", got)

@@ -67,14 +67,14 @@ func TestAllOOMKills(t *testing.T) {
 	}
 	first, err := AllOOMKills(path)
 	if err != nil || len(first) != 1 || !first[0].Time.Before(time.Now()) {
-		t.Fatalf("got %v, error %v, want one OOM kill in the past", first, err)
+		t.Fatalf("got %v, error %v; want one OOM kill in the past", first, err)
 	}
 	if err := os.WriteFile(path, []byte(limitedRecord), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	second, err := AllOOMKills(path)
 	if err != nil || len(second) != 1 {
-		t.Fatalf("got %v, error %v, want one OOM kill", second, err)
+		t.Fatalf("got %v, error %v; want one OOM kill", second, err)
 	}
 	if got := second[0].Time.Sub(first[0].Time); got < 1900*time.Millisecond || got > 2100*time.Millisecond {
 		t.Errorf("time between records of 5 s and 7 s after the start: got %v, want 2s", got)

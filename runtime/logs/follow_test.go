@@ -354,7 +354,7 @@ func TestFollow_Canceled(t *testing.T) {
 		return nil
 	}}, func(Entry) error { return nil })
 	if !errors.Is(err, context.Canceled) || idle == 0 {
-		t.Errorf("Read after a cancel: got error %v and %d calls of OnIdle, want Canceled and at least one call", err, idle)
+		t.Errorf("Read after a cancel: got error %v and %d calls of OnIdle; want Canceled and at least one call", err, idle)
 	}
 }
 

@@ -79,15 +79,15 @@ func TestNotifier_Shared(t *testing.T) {
 	n := &Notifier{}
 	some, others := startReaders(n, 40, dirs...), startReaders(n, 10, dirs...)
 	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
-		t.Errorf("with 1000 readers: got %d inotify instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
+		t.Errorf("with 1000 readers: got %d inotify instances and %d watches; want 1 instance and %d watches", instances-before, watches, len(dirs))
 	}
 	some.leave()
 	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
-		t.Errorf("with 200 remaining readers: got %d inotify instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
+		t.Errorf("with 200 remaining readers: got %d inotify instances and %d watches; want 1 instance and %d watches", instances-before, watches, len(dirs))
 	}
 	others.leave()
 	if instances, watches := inotify(t); instances != before || watches != 0 {
-		t.Errorf("after the last reader has left: got %d inotify instances and %d watches, want none", instances-before, watches)
+		t.Errorf("after the last reader has left: got %d inotify instances and %d watches; want none of both", instances-before, watches)
 	}
 	for _, out := range append(some.got, others.got...) {
 		if len(out.lines) != 1 {
@@ -269,6 +269,6 @@ func TestFollow_ManyReaders(t *testing.T) {
 		f.wantEnd()
 	}
 	if n.watcher != nil || len(n.dirs) > 0 || n.readerCount != 0 {
-		t.Errorf("notifier after the last reader has left: got %d directories, %d readers and open instance %t, want 0, 0 and false", len(n.dirs), n.readerCount, n.watcher != nil)
+		t.Errorf("notifier after the last reader has left: got %d directories, %d readers open instance: %t; want no directories, no readers, open instance: false", len(n.dirs), n.readerCount, n.watcher != nil)
 	}
 }

@@ -154,7 +154,7 @@ func TestRead_Options(t *testing.T) {
 	n := 0
 	err := Read(t.Context(), Options{Dir: dir, Container: "c"}, func(Entry) error { n++; return stop })
 	if !errors.Is(err, stop) || n != 1 {
-		t.Errorf("Read whose emit function fails: got error %v after %d entries, want this error after 1 entry", err, n)
+		t.Errorf("Read whose emit function fails: got error %v after %d entries; want this error after 1 entry", err, n)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestRead_Property(t *testing.T) {
 				got = out.bytes[s].String()
 			}
 			if got != want[s] {
-				t.Fatalf("TailLines %d, stream %s: got %d bytes that differ, want %d", n, s, len(got), len(want[s]))
+				t.Fatalf("TailLines %d, stream %s: got %d bytes that differ from the written ones, want the %d written bytes", n, s, len(got), len(want[s]))
 			}
 		}
 	})

@@ -32,7 +32,7 @@ func testContainer(t *testing.T, f *fixture) {
 		t.Errorf("after the exit: got %+v, want exit code 3, reason Error, and both times", c)
 	}
 	if c.Labels[runtime.LabelContainerName] != "app" || c.Annotations[runtime.AnnotationContainerHash] != "v1:app" {
-		t.Errorf("got labels %v, annotations %v, want those of the config", c.Labels, c.Annotations)
+		t.Errorf("got labels %v, annotations %v; want those of the config", c.Labels, c.Annotations)
 	}
 	if want := filepath.Join(config.LogDirectory, "app.log"); c.LogPath != want {
 		t.Errorf("got log path %q, want %q", c.LogPath, want)
@@ -285,16 +285,16 @@ func testExec(t *testing.T, f *fixture) {
 func testImages(t *testing.T, f *fixture) {
 	i, present, err := f.Client.ImageStatus(f.ctx(), f.Image)
 	if err != nil || !present || i.ID == "" {
-		t.Fatalf("status of an image: got %+v, present %t, error %v, want a present image with an ID", i, present, err)
+		t.Fatalf("status of an image: got %+v, present %t, error %v; want a present image with an ID", i, present, err)
 	}
 	if byID, present, err := f.Client.ImageStatus(f.ctx(), i.ID); err != nil || !present || byID.ID != i.ID {
-		t.Errorf("status of an image by its ID: got %+v, present %t, error %v, want the present image %s", byID, present, err, i.ID)
+		t.Errorf("status of an image by its ID: got %+v, present %t, error %v; want the present image %s", byID, present, err, i.ID)
 	}
 	if i, present, err := f.Client.ImageStatus(f.ctx(), "podd.test/absent:1"); err != nil || present {
-		t.Errorf("status of a missing image: got %+v, present %t, error %v, want false and no error", i, present, err)
+		t.Errorf("status of a missing image: got %+v, present %t, error %v; want present false and no error", i, present, err)
 	}
 	if i, present, err := f.Client.ImageStatus(f.ctx(), "Not A Name"); err != nil || present {
-		t.Errorf("status of an invalid name: got %+v, present %t, error %v, want false and no error", i, present, err)
+		t.Errorf("status of an invalid name: got %+v, present %t, error %v; want present false and no error", i, present, err)
 	}
 	var failed *runtime.PullError
 	if _, err := f.Client.PullImage(f.ctx(), "Not A Name", nil, nil); !errors.As(err, &failed) || failed.Reason != "InvalidImageName" {
@@ -309,7 +309,7 @@ func testImages(t *testing.T, f *fixture) {
 		found = found || one.ID == i.ID
 	}
 	if !found {
-		t.Errorf("list of images: got %d without image %s, want it in the list", len(all), i.ID)
+		t.Errorf("list of images: got %d without image %s; want it in the list", len(all), i.ID)
 	}
 	f.checkContainerImage(i.ID)
 	if err := f.Client.RemoveImage(f.ctx(), "podd.test/absent:1"); err != nil {
@@ -340,10 +340,10 @@ func (f *fixture) checkContainerImage(id string) {
 		f.t.Errorf("pod of a container: got %s, want %s", c.Pod, want)
 	}
 	if i, isPresent, err := f.Client.ImageStatus(f.ctx(), c.Image); err != nil || !isPresent || i.ID != id {
-		f.t.Errorf("image %q of a container: got %s, present %t, error %v, want %s", c.Image, i.ID, isPresent, err, id)
+		f.t.Errorf("image %q of a container: got %s, present %t, error %v; want %s, present true and no error", c.Image, i.ID, isPresent, err, id)
 	}
 	if mounted, err := f.Client.MountedImages(f.ctx(), container); err != nil || len(mounted) > 0 {
-		f.t.Errorf("mounted images of a container: got %q, error %v, want none", mounted, err)
+		f.t.Errorf("mounted images of a container: got %q, error %v; want none", mounted, err)
 	}
 	if _, err := f.Client.MountedImages(f.ctx(), "0123456789"); !errors.Is(err, runtime.ErrNotFound) {
 		f.t.Errorf("mounted images of a missing container: got error %v, want %v", err, runtime.ErrNotFound)

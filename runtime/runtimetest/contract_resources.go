@@ -44,10 +44,10 @@ func testResources(t *testing.T, f *fixture) {
 		}
 	}
 	if after := f.containerStatus(id); after.State != runtime.Running || !after.StartedAt.Equal(before.StartedAt) {
-		t.Errorf("after the updates: got state %s since %s, want %s since %s", after.State, after.StartedAt, before.State, before.StartedAt)
+		t.Errorf("after the updates: got state %s since %s; want state %s since %s, as before the updates", after.State, after.StartedAt, before.State, before.StartedAt)
 	}
 	if used, err := f.Client.ContainerMemory(f.ctx(), id); err != nil || used < 0 || used > 24<<20 {
-		t.Errorf("got a memory usage of %d bytes and error %v, want between 0 and 24 MiB and no error", used, err)
+		t.Errorf("got a memory usage of %d bytes and error %v; want between 0 and 24 MiB and no error", used, err)
 	}
 	for _, uids := range [][]types.UID{{"uid-sized"}, {"uid-other"}, {"uid-other", "uid-sized"}} {
 		layers, err := f.Client.WritableLayers(f.ctx(), []string{f.instance()}, uids)

@@ -18,7 +18,7 @@ func testNode(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	if node.Name == "" || node.Version == "" || node.APIVersion != "v1" {
-		t.Errorf("got name %q, version %q, API %q, want a name, a version, and v1", node.Name, node.Version, node.APIVersion)
+		t.Errorf("got name %q, version %q, API %q; want a name, a version, and v1", node.Name, node.Version, node.APIVersion)
 	}
 	if !node.Reachable || !node.Ready || !node.NetworkReady {
 		t.Errorf("got %+v, want a runtime that is reachable and ready, with a network", node)
@@ -40,7 +40,7 @@ func testSandbox(t *testing.T, f *fixture) {
 		t.Errorf("got %+v, want sandbox %s, ready and with an address", s, id)
 	}
 	if s.Labels[runtime.LabelInstance] != f.instance() || s.Annotations[runtime.AnnotationPodHash] != "v1:web" {
-		t.Errorf("got labels %v, annotations %v, want those of the config", s.Labels, s.Annotations)
+		t.Errorf("got labels %v, annotations %v; want those of the config", s.Labels, s.Annotations)
 	}
 	if s.CreatedAt.Before(before.Add(-time.Minute)) || s.CreatedAt.After(time.Now().Add(time.Minute)) {
 		t.Errorf("got the creation time %v, want about %v", s.CreatedAt, time.Now())
@@ -129,7 +129,7 @@ func testUserNamespace(t *testing.T, f *fixture) {
 	check := func(when, id string, want ...runtime.IDRange) {
 		t.Helper()
 		if s, err := f.Client.PodSandboxStatus(f.ctx(), id); err != nil || !slices.Equal(s.MappedIDs, want) {
-			t.Errorf("%s: got the IDs %v, error %v, want %v", when, s.MappedIDs, err, want)
+			t.Errorf("%s: got the IDs %v, error %v; want %v", when, s.MappedIDs, err, want)
 		}
 	}
 	check("with a user namespace", mapped, want)

@@ -61,7 +61,7 @@ func TestFault_AfterCall(t *testing.T) {
 		applied := false
 		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", AfterEffect: true, OnApply: func() { applied = true }, Err: errors.New("boom")})
 		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); err == nil || !applied {
-			t.Errorf("got error %v and OnApply called: %t, want an error and true", err, applied)
+			t.Errorf("got error %v and OnApply called: %t; want an error and OnApply called: true", err, applied)
 		}
 		remove()
 		if n := countSandboxes(t, r); n != 1 {
@@ -75,12 +75,12 @@ func TestFault_Hang(t *testing.T) {
 		r.Inject(runtimetest.Fault{Method: "StopPodSandbox", Hangs: true})
 		began := time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Minute {
-			t.Errorf("hanging call: got error %v after %v, want ErrUnavailable after 1m, the timeout", err, time.Since(began))
+			t.Errorf("hanging call: got error %v after %v; want ErrUnavailable after 1m, the timeout", err, time.Since(began))
 		}
 		time.AfterFunc(time.Second, r.Disconnect)
 		began = time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Second {
-			t.Errorf("hanging call with Disconnect after 1s: got error %v after %v, want ErrUnavailable after 1s", err, time.Since(began))
+			t.Errorf("hanging call with Disconnect after 1s: got error %v after %v; want ErrUnavailable after 1s", err, time.Since(began))
 		}
 	})
 }

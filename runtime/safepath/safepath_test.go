@@ -104,7 +104,7 @@ func TestMkdir(t *testing.T) {
 	var st unix.Stat_t
 	must(t, unix.Stat(filepath.Join(d.Path(), "vol"), &st))
 	if st.Mode&0o7777 != 0o2777 || st.Gid != 1234 {
-		t.Errorf("created directory: got mode %o and gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
+		t.Errorf("created directory: got mode %o and gid %d; want mode 2777 and gid 1234", st.Mode&0o7777, st.Gid)
 	}
 	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.sub"), 0o700)) // as a container would create it
 	must(t, os.WriteFile(filepath.Join(d.Path(), ".new.sub", "planted"), nil, 0o600))

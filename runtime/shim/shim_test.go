@@ -117,7 +117,7 @@ func TestKillOrphan(t *testing.T) {
 			in.Close() // lets the parent exit if it was not killed
 			err = parent.Wait()
 			if killed := err != nil; killed != test.parentKilled {
-				t.Errorf("parent killed: got %t (%v), want %t", killed, err, test.parentKilled)
+				t.Errorf("parent killed: got %t (result of Wait: %v), want %t", killed, err, test.parentKilled)
 			}
 			isRunning := func() bool { return child.Signal(syscall.Signal(0)) == nil && !isZombie(pid) }
 			for deadline := time.Now().Add(10 * time.Second); test.isExpected && isRunning() && time.Now().Before(deadline); {

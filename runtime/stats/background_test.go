@@ -44,7 +44,7 @@ func TestDisksWithin(t *testing.T) {
 		measure(2, nil)
 		measure(2, nil)
 		if s.Close(); begun != 3 || ended != 3 {
-			t.Errorf("measurements after Close: got %d begun and %d ended, want 3 of each", begun, ended)
+			t.Errorf("measurements after Close: got %d begun and %d ended; want 3 of each", begun, ended)
 		}
 		measure(0, errClosed)
 	})

@@ -98,7 +98,7 @@ func TestMeasureDisks_NewPods(t *testing.T) {
 			t.Helper()
 			<-time.After(20 * time.Second)
 			if _, err := s.MeasureDisks(t.Context()); err != nil || rounds != want {
-				t.Errorf("20 s after %s: got %d rounds, error %v, want %d", after, rounds, err, want)
+				t.Errorf("20 s after %s: got %d rounds, error %v; want %d", after, rounds, err, want)
 			}
 		}
 		start := func(name string) Container { return Container{Name: name, Started: time.Now()} }

@@ -65,13 +65,13 @@ func TestProcesses(t *testing.T) {
 			t.Errorf("got %+v, want process %d of root in cgroup %q, with its name and its memory", p, pid, path)
 		}
 		if _, err := time.Parse("15:04", p.StartTime); err != nil || p.RunningTime != "00:00:00" {
-			t.Errorf("got start time %s and running time %s, want a time of today and no time", p.StartTime, p.RunningTime)
+			t.Errorf("got start time %s and running time %s; want a time of today and no time", p.StartTime, p.RunningTime)
 		}
 	}
 	for name, pid := range pids {
 		got, err := s.Processes(t.Context(), name)
 		if err != nil || len(got) != 1 {
-			t.Fatalf("%s: got %+v, error %v, want one process", name, got, err)
+			t.Fatalf("%s: got %+v, error %v; want one process", name, got, err)
 		}
 		check(&got[0], pid, "")
 	}
@@ -114,11 +114,11 @@ func TestProcesses_Format(t *testing.T) {
 		}
 	}
 	if a, b, c := percent(1, 3), percent(5, 1), percent(1, 0); a != 33.3 || b != 500 || c != 0 {
-		t.Errorf("shares in percent: got %v, %v and %v, want 33.3, 500 and 0", a, b, c)
+		t.Errorf("shares in percent: got %v, %v and %v; want 33.3, 500 and 0", a, b, c)
 	}
 	r := processReader{users: map[uint32]string{}}
 	if root, unknown := r.userName(0), r.userName(4123456789); root != "root" || unknown != "4123456789" {
-		t.Errorf("users 0 and 4123456789: got %s and %s, want \"root\" and \"4123456789\"", root, unknown)
+		t.Errorf("users 0 and 4123456789: got %s and %s; want \"root\" and \"4123456789\"", root, unknown)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestFilesystems(t *testing.T) {
 	}
 	for i, f := range all {
 		if f.Device == "" || f.Mountpoint == "" || f.Capacity < f.Usage || i > 0 && all[i-1].Device >= f.Device {
-			t.Errorf("got %+v after %+v, want a device with a mount point and its usage, sorted by device", f, all[max(i-1, 0)])
+			t.Errorf("got %+v after %+v; want a device with a mount point and its usage, sorted by device", f, all[max(i-1, 0)])
 		}
 		for _, label := range f.Labels {
 			if label == "root" && f.Mountpoint != "/" {
@@ -142,7 +142,7 @@ func TestFilesystems(t *testing.T) {
 	}
 	for _, uuid := range []string{"none", "../by-uuid", "\x00"} {
 		if got, err := s.Filesystems(uuid); err != nil || len(got) > 0 {
-			t.Errorf("UUID %q: got %+v, error %v, want no file system", uuid, got, err)
+			t.Errorf("UUID %q: got %+v, error %v; want no file system", uuid, got, err)
 		}
 	}
 }

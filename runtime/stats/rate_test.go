@@ -98,6 +98,6 @@ func TestReadings(t *testing.T) {
 	want("the node in the next sample, since the second sample", s.Node, 1e9)
 	want("the own cgroup, which was not in the previous sample", take(3*time.Second, 5e9, 9e9).OwnCgroup, -1)
 	if r.isOutdated(began.Add(time.Minute)) || !r.isOutdated(began.Add(time.Hour)) {
-		t.Errorf("isOutdated: got %t after a minute and %t after an hour, want false and true", r.isOutdated(began.Add(time.Minute)), r.isOutdated(began.Add(time.Hour)))
+		t.Errorf("isOutdated: got %t after a minute and %t after an hour; want false and true", r.isOutdated(began.Add(time.Minute)), r.isOutdated(began.Add(time.Hour)))
 	}
 }

@@ -34,10 +34,10 @@ func TestSampler(t *testing.T) {
 		t.Errorf("node in a basic sample: got CPU rate %v, CPU %+v and memory %+v; want all of them", basic.Node.NanoCores, basic.Node.Stats().Cpu, basic.Node.Stats().Memory)
 	}
 	if basic.AllPodsCgroup != nil || basic.OwnCgroup != nil || basic.Pods[0].Cgroup != nil {
-		t.Errorf("cgroups that do not exist: got %+v, %+v and %+v, want nil for all", basic.AllPodsCgroup, basic.OwnCgroup, basic.Pods[0].Cgroup)
+		t.Errorf("cgroups that do not exist: got %+v, %+v and %+v; want nil for all", basic.AllPodsCgroup, basic.OwnCgroup, basic.Pods[0].Cgroup)
 	}
 	if c := basic.Pods[0].Containers; c[0].Cgroup == nil || c[0].Stats().Cpu.Usage.Total != 7 || c[0].Stats().Memory.WorkingSet != 8 || c[1].Cgroup != nil || calls == 0 {
-		t.Errorf("containers without cgroups: got %+v after %d calls of RuntimeUsage, want the runtime's usage of the first container only", c, calls)
+		t.Errorf("containers without cgroups: got %+v after %d calls of RuntimeUsage; want the runtime's usage of the first container only", c, calls)
 	}
 	if again, err := s.SampleBasic(t.Context()); err != nil || again != basic {
 		t.Errorf("second basic sample within a second: got the first sample: %t (error %v), want true", again == basic, err)

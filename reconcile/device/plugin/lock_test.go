@@ -27,7 +27,7 @@ func TestLockDir(t *testing.T) {
 	waits := 0
 	again, err := LockDir(t.Context(), dir, func() { waits++; release() })
 	if err != nil || waits != 1 {
-		t.Fatalf("got error %v, %d calls of onWait, want nil and 1", err, waits)
+		t.Fatalf("got error %v, %d calls of onWait; want no error and 1 call", err, waits)
 	}
 	again()
 	if !WasServed(dir) {

@@ -223,7 +223,7 @@ func checkDue(t *rapid.T, d Decision, o Observations) {
 	for _, m := range d.Due {
 		observed, ok := o.Signals[m.Signal]
 		if !ok || m.IsResolved(observed) || m.Available != observed.Available {
-			t.Fatalf("due threshold: got %+v with observation %+v, want one that is met and has the observed amount", m, observed)
+			t.Fatalf("due threshold: got %+v with observation %+v; want one that is met and has the observed amount", m, observed)
 		}
 		if !slices.Contains(d.Met, m) {
 			t.Fatalf("due threshold %+v: got it missing in Met, want it there", m)

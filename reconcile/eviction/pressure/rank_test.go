@@ -154,7 +154,7 @@ func TestLayout_Reclaims(t *testing.T) {
 				got += "i"
 			}
 			if got != want {
-				t.Errorf("%s, %s: got %q, want %q", name, signal, got, want)
+				t.Errorf("%s, signal %s: got %q, want %q (c: containers, i: images)", name, signal, got, want)
 			}
 		}
 	}

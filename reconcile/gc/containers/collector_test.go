@@ -154,6 +154,6 @@ func TestFinished(t *testing.T) {
 	}
 	removed.ids, removed.err = nil, runtime.ErrUnavailable
 	if err := f.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {
-		t.Errorf("runtime unavailable: got error %v after %d calls, want one call", err, len(removed.ids))
+		t.Errorf("runtime unavailable: got error %v after %d calls; want one call", err, len(removed.ids))
 	}
 }

@@ -425,7 +425,7 @@ func TestPrune_ManyImages(t *testing.T) {
 			}
 			f.ForgetCalls()
 			if all, err := f.Prune(f.t.Context()); len(all) != n || err != nil {
-				f.t.Errorf("%d unused images: got %d removed images and error %v, want all images removed and no error", n, len(all), err)
+				f.t.Errorf("%d unused images: got %d removed images and error %v; want all images removed and no error", n, len(all), err)
 			}
 			if n := len(f.Calls("ListImages")); n != 1 {
 				f.t.Errorf("got %d lists of all images, want 1", n)
@@ -433,7 +433,7 @@ func TestPrune_ManyImages(t *testing.T) {
 			return len(f.Calls())
 		}
 		if ten, twenty, many := calls(10), calls(20), calls(400); many-twenty != 38*(twenty-ten) {
-			f.t.Errorf("got %d calls for 10 images, %d for 20 and %d for 400, want calls in proportion", ten, twenty, many)
+			f.t.Errorf("got %d calls for 10 images, %d for 20 and %d for 400; want calls in proportion", ten, twenty, many)
 		}
 		f.want("web:1")
 	})
@@ -465,7 +465,7 @@ func TestPrune_ChangedMeanwhile(t *testing.T) {
 				}})
 				removed, err := f.Prune(f.t.Context())
 				if len(removed) != 1 || err != nil {
-					t.Errorf("got the removed images %+v, error %v, want one image", removed, err)
+					t.Errorf("got the removed images %+v, error %v; want one image", removed, err)
 				}
 				f.want("base:1", kept)
 			})
@@ -522,17 +522,17 @@ func TestRequests(t *testing.T) {
 		}
 		f.want("pause:1", "web:1", "older:1", "pinned:1")
 		if freed, err := f.Reclaim(f.t.Context()); freed != 0 || err != nil {
-			f.t.Errorf("Reclaim before the minimum age: got %d bytes, error %v, want 0", freed, err)
+			f.t.Errorf("Reclaim before the minimum age: got %d bytes, error %v; want 0", freed, err)
 		}
 		sleep(2 * time.Minute)
 		if freed, err := f.Reclaim(f.t.Context()); freed != 10 || err != nil {
-			f.t.Errorf("Reclaim: got %d bytes, error %v, want 10", freed, err)
+			f.t.Errorf("Reclaim: got %d bytes, error %v; want 10", freed, err)
 		}
 		f.want("pause:1", "web:1", "pinned:1")
 		f.add("new:1", 5)
 		f.add("newer:1", 5)
 		if all, err := f.Prune(f.t.Context()); len(all) != 2 || err != nil {
-			f.t.Errorf("Prune: got %+v, error %v, want 2 images", all, err)
+			f.t.Errorf("Prune: got %+v, error %v; want 2 images", all, err)
 		}
 		f.want("pause:1", "web:1", "pinned:1")
 		if want := map[gc.Reason]int{gc.Space: 1}; !maps.Equal(f.collected, want) {

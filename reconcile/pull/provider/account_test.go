@@ -109,7 +109,7 @@ func TestToken_Pods(t *testing.T) {
 			b := newAccountFixture(t, &test.issuer, test.plugin)
 			users, err := b.request("p1", test.account)
 			if users != test.users || (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "token-1")) {
-				t.Errorf("got users %q and error %v, want %q and %q", users, err, test.users, test.err)
+				t.Errorf("got users %q and error %v; want users %q and error %q", users, err, test.users, test.err)
 			}
 			if got := b.requests(); got != test.requests {
 				t.Errorf("got %d requests, want %d", got, test.requests)
@@ -136,11 +136,11 @@ func TestToken_Cache(t *testing.T) {
 			name, account, _ := strings.Cut(pod, "/")
 			users, err := b.request(name, account)
 			if want := account != ""; err != nil || strings.Contains(users, "ns/"+account+"/") != want {
-				t.Errorf("pod %s: got users %q and error %v, want a user with the pod's service account: %t", pod, users, err, want)
+				t.Errorf("pod %s: got users %q and error %v; want a user with the pod's service account: %t", pod, users, err, want)
 			}
 		}
 		if got := b.requests(); got != test.requests {
-			t.Errorf("%s, %s: got %d requests, want %d", test.cacheType, test.pods, got, test.requests)
+			t.Errorf("cache type %s, pods %s: got %d requests, want %d", test.cacheType, test.pods, got, test.requests)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestTokenCache(t *testing.T) {
 		got += get("a")
 		time.Sleep(time.Nanosecond)
 		if got += get("a"); got != "11213" || len(c.tokens) != 1 {
-			t.Errorf("got the sequence of tokens %s and %d tokens in the cache, want 11213 and 1", got, len(c.tokens))
+			t.Errorf("got the sequence of tokens %s and %d tokens in the cache; want 11213 and 1", got, len(c.tokens))
 		}
 	})
 }

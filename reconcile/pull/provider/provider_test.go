@@ -165,7 +165,7 @@ func TestCache(t *testing.T) {
 			}
 		}
 		if got := b.requests(); got != test.want {
-			t.Errorf("%s, default %s: got %d requests for %s, want %d", test.more, test.standard, got, test.images, test.want)
+			t.Errorf("response with %s, default duration %s: got %d requests for %s; want %d", test.more, test.standard, got, test.images, test.want)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestFailures(t *testing.T) {
 			users, err := b.users("a.io/web")
 			if users != "ann" || err == nil || !strings.Contains(err.Error(), "credential provider plugin0 failed for a.io/web: ") ||
 				!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("got users %q and error %v, want ann and one that contains %q without the response", users, err, test.want)
+				t.Errorf("got users %q and error %v; want ann and one that contains %q without the response", users, err, test.want)
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func succeed(t *testing.T, errs ...error) {
 func checkCount(t *testing.T, s *Store, wantIntents, wantRecords int) {
 	t.Helper()
 	if intents, records := s.Count(); intents != wantIntents || records != wantRecords {
-		t.Errorf("got %d intents and %d records, want %d and %d", intents, records, wantIntents, wantRecords)
+		t.Errorf("got %d intents and %d records; want %d intents and %d records", intents, records, wantIntents, wantRecords)
 	}
 }
 

@@ -277,7 +277,7 @@ func TestDecide_Laws(t *testing.T) {
 			after := in
 			after.Records = verify.Records{State: verify.Recorded, Credentials: merged}
 			if got := verify.Decide(after); got.Action != verify.Use {
-				rt.Fatalf("got %+v after a pull with %+v, want no second pull", got, s)
+				rt.Fatalf("got %+v after a pull with %+v; want no second pull", got, s)
 			}
 		}
 	})
@@ -298,7 +298,7 @@ func TestMerge_Laws(t *testing.T) {
 				rt.Fatalf("second Merge: got %v, want %v", again, merged)
 			}
 			if !changed && !cmp.Equal(merged, all) {
-				rt.Fatalf("Merge: got %v from %v and changed false, want changed true", merged, all)
+				rt.Fatalf("Merge: got %v from %v and changed false; want changed true", merged, all)
 			}
 			if len(merged) > verify.MaxRepositories {
 				rt.Fatalf("got %d repositories, want at most %d", len(merged), verify.MaxRepositories)
@@ -321,10 +321,10 @@ func TestMerge_Limit(t *testing.T) {
 	add(secret("new", "050", "h"))
 	got := all["web"].KubernetesSecrets
 	if len(got) != verify.MaxCredentials || got[50] != secret("new", "050", "h") || got[0] != secret("old", "000", "h") {
-		t.Errorf("got %d Secrets, the 50th %+v, want the new one to replace the old one", len(got), got[50])
+		t.Errorf("got %d Secrets, the 50th %+v; want the new one to replace the old one", len(got), got[50])
 	}
 	add(secret("new", "999", "h"))
 	if got := all["web"].KubernetesSecrets; len(got) != verify.MaxCredentials || got[len(got)-1].Name != "999" {
-		t.Errorf("got %d Secrets, the last %+v, want the added one", len(got), got[len(got)-1])
+		t.Errorf("got %d Secrets, the last %+v; want the added one", len(got), got[len(got)-1])
 	}
 }

@@ -57,7 +57,7 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(m.driver.FilesDir("vol-1"), "a")); string(text) != "text" {
-		t.Errorf("file in the volume after unstaging: got %q, error %v, want \"text\"", text, err)
+		t.Errorf("file in the volume after unstaging: got %q, error %v; want \"text\"", text, err)
 	}
 }
 
@@ -183,10 +183,10 @@ func TestBlock(t *testing.T) {
 		t.Errorf("Publish for pod-1: got %+v, want the kubelet's path and Group false", got[0])
 	}
 	if info, err := os.Stat(got[1].Path); err != nil || info.Size() != 1<<20 {
-		t.Errorf("device of pod-2: got %v, error %v, want a size of 1 MiB", info, err)
+		t.Errorf("device of pod-2: got %v, error %v; want a size of 1 MiB", info, err)
 	}
 	if target, err := os.Readlink(filepath.Join(m.root, "pods/pod-1/volumeDevices/kubernetes.io~csi/pv-1")); target != got[0].Path {
-		t.Errorf("link in the directory of pod-1: got target %q, error %v, want %q", target, err, got[0].Path)
+		t.Errorf("link in the directory of pod-1: got target %q, error %v; want %q", target, err, got[0].Path)
 	}
 	if text := m.lastRequest(t, "NodePublishVolume"); !strings.Contains(text, `"block": {}`) {
 		t.Errorf("NodePublishVolume request: got %s, want a block capability", text)
@@ -198,7 +198,7 @@ func TestBlock(t *testing.T) {
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1")
 	for _, dir := range []string{"publish", "staging", "."} {
 		if left, err := safepath.Names(filepath.Join(devices, dir)); err != nil || dir != "." && len(left) > 0 || dir == "." && len(left) > 2 {
-			t.Errorf("after the last Unpublish: directory %s: got %q, error %v, want no files of the volume", dir, left, err)
+			t.Errorf("after the last Unpublish: directory %s: got %q, error %v; want no files of the volume", dir, left, err)
 		}
 	}
 }

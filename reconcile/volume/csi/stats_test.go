@@ -37,12 +37,12 @@ func TestStats(t *testing.T) {
 	}
 	must(t, m.driver.SetBehavior("NodeGetVolumeStats", "once Internal no answer"))
 	if got, err := m.Stats(t.Context(), pod1); err != nil || len(got) != 1 {
-		t.Errorf("Stats when one of two calls fails: got %v, error %v, want 1 volume", got, err)
+		t.Errorf("Stats when one of two calls fails: got %v, error %v; want 1 volume", got, err)
 	}
 	must(t, m.driver.SetBehavior("NodeGetVolumeStats", "Internal no answer"))
 	for range 3 {
 		if got, err := m.Stats(t.Context(), pod1); err != nil || len(got) > 0 {
-			t.Errorf("Stats when both calls fail: got %v, error %v, want no volumes", got, err)
+			t.Errorf("Stats when both calls fail: got %v, error %v; want no volumes", got, err)
 		}
 	}
 	if n := strings.Count(m.log.String(), "getting the statistics of a volume failed"); n != 2 {
@@ -50,7 +50,7 @@ func TestStats(t *testing.T) {
 	}
 	must(t, m.driver.Stop())
 	if got, err := m.Stats(t.Context(), pod1); err != nil || len(got) > 0 {
-		t.Errorf("Stats without a driver: got %v, error %v, want no volumes", got, err)
+		t.Errorf("Stats without a driver: got %v, error %v; want no volumes", got, err)
 	}
 }
 

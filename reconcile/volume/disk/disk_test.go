@@ -197,11 +197,11 @@ func TestAttach(t *testing.T) {
 		t.Errorf("got %d logins, want 1; commands: %q", n, h.commands)
 	}
 	if err := h.manager().Release(t.Context(), "a"); err != nil || h.count("--logout") != 0 {
-		t.Errorf("Release while another pod uses the disk: got error %v and %d logouts, want no error and no logout", err, h.count("--logout"))
+		t.Errorf("Release while another pod uses the disk: got error %v and %d logouts; want no error and no logout", err, h.count("--logout"))
 	}
 	checkInUse("volume of a", "volume of b") // a name remains until the disk is detached
 	if err := h.manager().Release(t.Context(), "b"); err != nil || h.count("--logout") != 1 {
-		t.Errorf("Release of the last pod: got error %v and %d logouts, want no error and 1 logout", err, h.count("--logout"))
+		t.Errorf("Release of the last pod: got error %v and %d logouts; want no error and 1 logout", err, h.count("--logout"))
 	}
 	if text, err := os.ReadFile(h.path("sys/block/sda/device/delete")); err != nil || string(text) != "1" {
 		t.Errorf("content of the file delete of the device: got %q (error %v), want \"1\"", text, err)
@@ -222,7 +222,7 @@ func TestRelease_Busy(t *testing.T) {
 	}
 	h.busy = true
 	if err := h.manager().Release(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "in use by another program") || h.count("--logout") > 0 {
-		t.Errorf("got error %v and %d logouts, want an error and no logout", err, h.count("--logout"))
+		t.Errorf("got error %v and %d logouts; want an error and no logout", err, h.count("--logout"))
 	}
 	h.busy = false
 	if err := h.manager().Release(t.Context(), "a"); err != nil {
@@ -534,7 +534,7 @@ func TestMount_Rules(t *testing.T) {
 		}}
 		err := h.mount(t.Context(), "/dev/x", "/mnt", c.volume)
 		if !slices.Equal(commands, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: got commands %q and error %v, want commands %q and error %q (\"\": none)", name, commands, err, c.want, c.err)
+			t.Errorf("%s: got commands %q and error %v; want commands %q and error %q (\"\": none)", name, commands, err, c.want, c.err)
 		}
 	}
 }
@@ -580,7 +580,7 @@ func TestAttach_SELinux(t *testing.T) {
 	v.Block, v.MountOptions, v.SELinux = false, []string{"noatime"}, selinux.Mount{Context: "u:r:t:s0:c1,c2", IsShared: true}
 	path, err := h.attach("a", v)
 	if want := `mount -i -t ext4 -o noatime,context="u:r:t:s0:c1,c2" -- ` + h.path("dev/sda") + " " + path; err != nil || h.count(want) != 1 {
-		t.Fatalf("got error %v and commands %q, want no error and the command %s once", err, h.commands, want)
+		t.Fatalf("got error %v and commands %q; want no error and the command %s once", err, h.commands, want)
 	}
 	if err := unix.Mount("tmpfs", path, "tmpfs", 0, "size=1m"); err != nil { // a mount without a label
 		t.Fatal(err)
@@ -601,7 +601,7 @@ func TestAttach_SELinux(t *testing.T) {
 	}
 	for _, pod := range []types.UID{"a", "d"} {
 		if _, err := h.attach(pod, v); err == nil || !strings.Contains(err.Error(), "u:r:t:s0:c1,c2") || h.count("umount ") > 0 {
-			t.Errorf("pod %s: got error %v and commands %q, want a conflict and no umount", pod, err, h.commands)
+			t.Errorf("pod %s: got error %v and commands %q; want a conflict and no umount", pod, err, h.commands)
 		}
 	}
 	for _, pod := range []types.UID{"b", "c", "d"} {
@@ -611,6 +611,6 @@ func TestAttach_SELinux(t *testing.T) {
 	}
 	h.commands = nil
 	if _, err := h.attach("a", v); err != nil || h.count("umount ") != 1 || h.count(`context="u:r:t:s0:c1,c2"`) != 1 {
-		t.Errorf("Attach for the only pod: got error %v and commands %q, want no error, one umount and one mount with the label", err, h.commands)
+		t.Errorf("Attach for the only pod: got error %v and commands %q; want no error, one umount and one mount with the label", err, h.commands)
 	}
 }

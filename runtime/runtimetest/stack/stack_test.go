@@ -48,7 +48,7 @@ func TestPod_LeavesNothing(t *testing.T) {
 			t.Errorf("response of the pod: got %q, want %q", got, want)
 		}
 		if l, err := s.Leftovers(t.Context()); err != nil || l.Sandboxes != 1 || l.Containers != 1 || l.Shims != 1 || l.NetNS != 1 || l.Addresses != 1 || l.Mounts == 0 || l.Cgroups == 0 || l.Rules == 0 {
-			t.Errorf("while the pod runs: got leftovers %s, %v, want at least one of each kind, and one sandbox, container, shim, network namespace and address", l, err)
+			t.Errorf("while the pod runs: got leftovers %s (error %v), want at least one of each kind, and one sandbox, container, shim, network namespace and address", l, err)
 		}
 		pod.remove(t, client)
 		waitUntilNoLeftovers(t, s)
@@ -307,7 +307,7 @@ func TestStart_TwoStacks(t *testing.T) {
 	a := stack.ForTest(t, stack.Options{Flavor: flavors[0]})
 	b := stack.ForTest(t, stack.Options{Flavor: flavors[len(flavors)-1]})
 	if a.Reservation.Subnet.Overlaps(b.Reservation.Subnet) || a.Reservation.Bridge() == b.Reservation.Bridge() {
-		t.Errorf("two stacks: got subnet %s or bridge %s for both, want different ones", a.Reservation.Subnet, a.Reservation.Bridge())
+		t.Errorf("two stacks: got subnet %s or bridge %s for both; want different ones", a.Reservation.Subnet, a.Reservation.Bridge())
 	}
 	pod := runPod(t, connect(t, b), "web", stack.WebImage)
 	runPod(t, connect(t, a), "web", stack.WebImage)
@@ -460,7 +460,7 @@ func tracesOf(t *testing.T, s *stack.Stack) []string {
 	}
 	results, err := filepath.Glob("/var/lib/cni/results/" + s.Reservation.Bridge() + "-*")
 	if err != nil || len(results) == 0 {
-		t.Fatalf("got CNI results %v, %v, want the result of a pod", results, err)
+		t.Fatalf("got CNI results %v (error %v), want the result of a pod", results, err)
 	}
 	return append(traces, results...)
 }
@@ -483,11 +483,11 @@ func waitUntilRemoved(t *testing.T, dir string) {
 func checkDestroyed(t *testing.T, s *stack.Stack, traces []string) {
 	t.Helper()
 	if l, err := s.Leftovers(t.Context()); err != nil || l != (stack.Leftovers{}) {
-		t.Errorf("after Destroy: got leftovers %s, %v, want none", l, err)
+		t.Errorf("after Destroy: got leftovers %s (error %v), want none", l, err)
 	}
 	for _, trace := range traces {
 		if _, err := os.Lstat(trace); !os.IsNotExist(err) {
-			t.Errorf("after Destroy: got path %s, error %v, want it removed", trace, err)
+			t.Errorf("after Destroy: got path %s, error %v; want it removed", trace, err)
 		}
 	}
 }

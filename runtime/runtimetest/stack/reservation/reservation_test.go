@@ -85,7 +85,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	if first != 1 || last != 1 {
-		t.Errorf("got %d calls of BeforeFirst and %d of AfterLast, want 1 of each", first, last)
+		t.Errorf("got %d calls of BeforeFirst and %d of AfterLast; want 1 of each", first, last)
 	}
 	if again := take(t, table); again.Number != a.Number {
 		t.Errorf("Take after Release: got number %d, want the released number %d", again.Number, a.Number)

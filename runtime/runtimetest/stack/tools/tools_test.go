@@ -91,6 +91,6 @@ func TestNewImage_Reproducible(t *testing.T) {
 		}
 	}
 	if digests[0] != digests[1] {
-		t.Errorf("two images of the same files: got the digests %s and %s, want equal digests", digests[0], digests[1])
+		t.Errorf("two images of the same files: got the digests %s and %s; want equal digests", digests[0], digests[1])
 	}
 }
