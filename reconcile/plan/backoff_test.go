@@ -34,8 +34,8 @@ func TestRetryDelay(t *testing.T) {
 	}
 }
 
-// TestCrashes checks the number of crashes before an exit, by the back-off step of the start
-// and the run time.
+// TestCrashes checks the number of crashes that preceded the start of a container. The start
+// recorded this number as its back-off step. A container that ran long enough starts again at 0.
 func TestCrashes(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
@@ -56,11 +56,11 @@ func TestCrashes(t *testing.T) {
 	for name, test := range tests {
 		c := &runtime.Container{StartedAt: began, FinishedAt: began.Add(test.ran), Annotations: map[string]string{runtime.AnnotationBackoffStep: test.step}}
 		if got := crashesBeforeStart(c); got != test.want {
-			t.Errorf("%s: got %d, want %d", name, got, test.want)
+			t.Errorf("%s: got %d crashes, want %d", name, got, test.want)
 		}
 	}
 	if got := crashesBeforeStart(&runtime.Container{FinishedAt: began, Annotations: map[string]string{runtime.AnnotationBackoffStep: "4"}}); got != 4 {
-		t.Errorf("never started: got %d, want 4", got)
+		t.Errorf("container without a start time: got %d crashes, want 4", got)
 	}
 }
 
@@ -92,6 +92,6 @@ func TestRestartAt(t *testing.T) {
 	// The runtime may have lost the time of the exit.
 	c := &runtime.Container{Annotations: map[string]string{runtime.AnnotationBackoffStep: "3"}}
 	if got := restartAt(c, seen, 0).Sub(seen); got < 0 || got > 40*time.Second {
-		t.Errorf("without a time of the exit: got a wait of %s, want at most 40s", got)
+		t.Errorf("unknown time of the exit: got a wait of %s, want at most 40s", got)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"podd/runtime"
 )
 
-// probePatience is the maximum time in which the probes of a pod pass one after the other.
+// probePatience is the longest time that all probes of a pod take to pass one after the other.
 const probePatience = 20 * time.Minute
 
 // TestClockJumps checks that jumps of the wall clock by ten years between the steps of a scenario
 // lengthen no wait. They also change neither the containers nor the number of starts. They may change
-// the order of starts, because a jump can end the back-off of a container early. For example, all
-// containers are restarted after one of them crashed, and the clock decides whether this one waits.
+// the order of starts, because a jump can end the back-off of a container early. For example, if
+// all containers restart because one crashed, that one waits for its back-off unless a jump ends it.
 func TestClockJumps(t *testing.T) {
 	kinds := []string{"order", "order", "exit", "exit", "exit", "die", "remove", "pass", "restarts", "unknown", "restart"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -92,7 +92,7 @@ spec:
 		}
 		unlimited := DiskUse{Layers: use{"c": mi}, Incomplete: IncompleteMeasurements{Logs: reasons{"c": many}}}
 		if got := unlimited.EvictionReason(&f.Pods[0].Object.Spec); got != "" {
-			t.Errorf("%s: got %q, want no reason without a limit", spec, got)
+			t.Errorf("pod without a limit, spec %s: got eviction reason %q, want none", spec, got)
 		}
 	}
 }

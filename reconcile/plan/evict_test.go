@@ -47,13 +47,13 @@ func TestEvict(t *testing.T) {
 			t.Errorf("evicting uid %q, hash %q: got evicted %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
 		if got := d.Phase == PhaseWindDown && d.NeedsUser; got != test.evicted {
-			t.Errorf("evicting uid %q, hash %q: got phase WindDown with a problem for the user: %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
+			t.Errorf("evicting uid %q, hash %q: phase is WindDown and NeedsUser is true: got %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
 	}
 }
 
-// TestEvictGrace checks that an evicted pod has a grace period of one second including its
-// hooks, and that the stop gets at least two seconds.
+// TestEvictGrace checks the grace periods of an evicted pod. Unless the eviction has a grace
+// period, the preStop hooks get one second, and the stop of a container gets two seconds.
 func TestEvictGrace(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace, preStop string
@@ -124,17 +124,17 @@ func TestEvict_DeadlineInShutdown(t *testing.T) {
 	}
 }
 
-// TestEvict_Shortage checks that the end of a pod that was evicted under node pressure contains the
-// shortage, and that the explanation for users names the signal and its amounts.
+// TestEvict_Shortage checks the PodEnd of a pod that was evicted under node pressure: it contains
+// the shortage. The explanation for users names the signal and its amounts.
 func TestEvict_Shortage(t *testing.T) {
 	in := evictable("30", "")
 	in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "The node was low on resource: memory. ", Shortage: Shortage{"memory.available", "50Mi", "100Mi"}}
 	d := Next(in)
 	if d.Finished == nil || d.Finished.Shortage != in.Eviction.Shortage || d.Finished.Message != in.Eviction.Message {
-		t.Fatalf("got end %+v, want the message and the shortage of the eviction", d.Finished)
+		t.Fatalf("got PodEnd %+v, want one with the message and the shortage of the eviction", d.Finished)
 	}
 	if want := "evicted because of memory.available: 50Mi available, threshold 100Mi"; d.Why != want || d.Reason != ReasonEvicted {
-		t.Errorf("got reason %s, explanation %q; want %s, %q", d.Reason, d.Why, ReasonEvicted, want)
+		t.Errorf("got reason %s and explanation %q, want reason %s and explanation %q", d.Reason, d.Why, ReasonEvicted, want)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestEvict_Restarts(t *testing.T) {
 		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big. ", Restarts: !test.final}
 		fin := Next(in).Finished
 		if fin == nil || fin.Resumes != test.resumes || fin.WaitsForRestart() != test.resumes {
-			t.Errorf("%s: got end %+v, want Resumes %v", name, fin, test.resumes)
+			t.Errorf("%s: got PodEnd %+v, want Resumes %v", name, fin, test.resumes)
 			continue
 		}
 		evicted := in.Now
@@ -178,7 +178,7 @@ func TestEvict_Restarts(t *testing.T) {
 		in.Observed[0].Ready, in.Observed[0].Containers[0].State = false, runtime.Exited
 		d := Next(in)
 		if d.Resume != test.resume || d.Why != test.why || d.Reason != ReasonEvicted || !d.NeedsUser {
-			t.Errorf("%s: got resume %v, reason %q, %q; want %v, %q\n%s", name, d.Resume, d.Reason, d.Why, test.resume, test.why, d)
+			t.Errorf("%s: got Resume %v, reason %q, explanation %q and NeedsUser %v; want Resume %v, reason %q, explanation %q and NeedsUser true\n%s", name, d.Resume, d.Reason, d.Why, d.NeedsUser, test.resume, ReasonEvicted, test.why, d)
 		}
 		if test.wake > 0 && !d.WakeAt.Equal(evicted.Add(test.wake)) {
 			t.Errorf("%s: got the wake time %s after the eviction, want %s", name, d.WakeAt.Sub(evicted), test.wake)

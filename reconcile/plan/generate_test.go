@@ -13,8 +13,8 @@ import (
 	"podd/manifest"
 )
 
-// genPods draws versions of one pod name, each with another hash, and sometimes
-// a version in two sizes.
+// genPods draws one to three versions of a pod, each with its own hash. Sometimes it adds a copy
+// of a version in which containers have other sizes.
 func genPods(t *rapid.T) []*manifest.Pod {
 	var pods []*manifest.Pod
 	for i := range rapid.IntRange(1, 3).Draw(t, "versions") {
@@ -26,7 +26,7 @@ func genPods(t *rapid.T) []*manifest.Pod {
 	return pods
 }
 
-// genResized returns p with some containers in another size.
+// genResized returns a copy of p with random sizes of its containers.
 func genResized(t *rapid.T, p *manifest.Pod) *manifest.Pod {
 	sizes := map[string]string{}
 	for name := range p.ContainerHashes {
@@ -95,7 +95,7 @@ func genContainer(t *rapid.T, name string) v1.Container {
 	}
 }
 
-// genRestart perhaps gives a container its own restart policy and rules.
+// genRestart sometimes gives a container its own restart policy and rules.
 func genRestart(t *rapid.T, c *v1.Container, policies ...v1.ContainerRestartPolicy) {
 	if rapid.Bool().Draw(t, "policy of the pod") {
 		return
@@ -119,7 +119,7 @@ func genRestart(t *rapid.T, c *v1.Container, policies ...v1.ContainerRestartPoli
 	}
 }
 
-// genProbes perhaps gives a container probes with their defaults.
+// genProbes sometimes gives a container probes with their defaults.
 func genProbes(t *rapid.T, c *v1.Container) {
 	gen := func(kind ProbeKind) *v1.Probe {
 		if rapid.IntRange(0, 2).Draw(t, string(kind)) > 0 {
@@ -141,7 +141,7 @@ func genProbes(t *rapid.T, c *v1.Container) {
 	c.StartupProbe, c.LivenessProbe, c.ReadinessProbe = gen(StartupProbe), gen(LivenessProbe), gen(ReadinessProbe)
 }
 
-// genHooks perhaps gives a container hooks.
+// genHooks sometimes gives a container hooks.
 func genHooks(t *rapid.T, c *v1.Container) {
 	gen := func(name string) *v1.LifecycleHandler {
 		switch rapid.IntRange(0, 5).Draw(t, name) {
@@ -157,7 +157,8 @@ func genHooks(t *rapid.T, c *v1.Container) {
 	}
 }
 
-// An op is an event in a world, by its name in happenings; n, m and d are its arguments.
+// An op is an event in a world. The field kind is its name in happenings; n, m and d are its
+// arguments.
 type op struct {
 	kind string
 	n, m int

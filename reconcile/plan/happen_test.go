@@ -115,7 +115,7 @@ func (w *world) completeNth(n int, err error) {
 	}
 }
 
-// call makes a container start in progress call the runtime.
+// call makes one of the container starts in progress call the runtime.
 func (w *world) call(o op, _ []*manifest.Pod) {
 	var starts []string
 	for _, subject := range w.flights() {
@@ -128,9 +128,9 @@ func (w *world) call(o op, _ []*manifest.Pod) {
 	}
 }
 
-// nth returns one of podd's containers that the given function selects; nil if there is none. It orders
-// the containers of a sandbox by name and attempt, because two worlds with the same history may have
-// started them in a different order. The caller may write to the container.
+// nth returns one of the containers that podd created and that the given function selects; nil if
+// there is none. It orders the containers of a sandbox by name and attempt, because two worlds with
+// the same history may have started them in a different order. The caller may change the container.
 func (w *world) nth(n int, is func(*runtime.Container) bool) *runtime.Container {
 	var found []*runtime.Container
 	for i := range w.machine {
@@ -157,7 +157,8 @@ func compareContainers(a, b runtime.Container) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// orphan removes a stopped sandbox without podd. Its containers remain listed.
+// orphan makes a stopped sandbox disappear without a request of podd. The containers of the sandbox
+// remain listed.
 func (w *world) orphan(o op, _ []*manifest.Pod) {
 	if len(w.machine) == 0 {
 		return

@@ -16,8 +16,8 @@ import (
 	"podd/runtime"
 )
 
-// FuzzInput checks that Next neither panics nor breaks a law for inputs made from bytes,
-// including inputs that no worker would create.
+// FuzzInput builds inputs from the bytes of the fuzzer, including inputs that no worker would
+// create. It checks that Next neither panics nor breaks a law for them.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte{})
 	for i := range 8 {

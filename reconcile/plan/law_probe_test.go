@@ -101,7 +101,8 @@ func longestProbe(in Input) (longest time.Duration) {
 	return longest
 }
 
-// ownGrace returns the grace period of the failed probe because of which c is stopped.
+// ownGrace returns the grace period of the startup or liveness probe of c that has failed. If no
+// such probe has failed, or it has no grace period, ok is false.
 func ownGrace(in Input, c *runtime.Container) (grace time.Duration, ok bool) {
 	if in.Desired == nil {
 		return 0, false

@@ -82,7 +82,7 @@ func checkExitCodes(in Input, d Decision) error {
 			}
 		}
 		if end := Next(tried).Finished; missing && (end == nil || end.Failed != d.Finished.Failed) {
-			return fmt.Errorf("finished with failed %t, although an exit code is unknown and %d would change that", d.Finished.Failed, code)
+			return fmt.Errorf("the pod has finished with Failed %t, although an exit code is unknown and the exit code %d would change the result", d.Finished.Failed, code)
 		}
 	}
 	return nil
@@ -95,7 +95,7 @@ func checkBackOff(in Input, d Decision) error {
 		for i := range f.containers {
 			m := &f.containers[i]
 			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoffDelay(crashesBeforeStart(f.crashedContainer(m)), 0) {
-				return fmt.Errorf("%s waits for %s", s.Container, s.Until.Sub(in.Now))
+				return fmt.Errorf("container %s waits for %s, which is longer than its back-off", s.Container, s.Until.Sub(in.Now))
 			}
 		}
 	}
@@ -412,13 +412,13 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 	for range 20 {
 		w.observe()
 		if _, quiet := w.settle(time.Hour, func(Decision) { w.check(t, w.in) }, func(Action) {}); !quiet {
-			t.Fatalf("got no end of actions within an hour, want a decision without actions:\n%s", w.decide())
+			t.Fatalf("actions remain after an hour, want a decision without actions:\n%s", w.decide())
 		}
 		if !w.endInits() {
 			return
 		}
 	}
-	t.Fatalf("init containers: got some that run after 20 rounds, want all completed")
+	t.Fatalf("init containers still run after 20 rounds, want all completed")
 }
 
 // endInits makes the running init containers succeed and reports whether there were any.
@@ -446,22 +446,22 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 		return
 	}
 	if w.in.Desired.Hash != desired.Hash || w.in.Successor != nil || d.FullyRemoved {
-		t.Fatalf("got version %s, want %s\n%s", w.in.Desired.Hash, desired.Hash, d)
+		t.Fatalf("desired version: got %s, want %s, without a successor and not fully removed\n%s", w.in.Desired.Hash, desired.Hash, d)
 	}
 	for _, dir := range w.in.PodDirs {
 		if dir.UID != desired.UID {
-			t.Fatalf("directory of the other version %s: got it, want it removed", dir.UID)
+			t.Fatalf("directory of another version with UID %s exists, want it removed", dir.UID)
 		}
 	}
 	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !IsLive(&i) })
 	if d.Phase == PhaseCleanedUp {
 		if len(lives) > 0 || cannotFinish(&desired.Object.Spec) {
-			t.Fatalf("the decision is that the pod has finished: got running sandboxes %v, want none, and a pod that can finish\n%s", lives, d)
+			t.Fatalf("pod in phase %s: got running sandboxes %v, want none; pod can never finish: got %t, want false\n%s", d.Phase, lives, cannotFinish(&desired.Object.Spec), d)
 		}
 		return
 	}
 	if len(lives) != 1 || !lives[0].Ready || !IsCreatedFrom(&lives[0], desired) {
-		t.Fatalf("got sandboxes %v, want one of %s\n%s", lives, desired.Hash, d)
+		t.Fatalf("got running sandboxes %v, want one that is ready, of version %s\n%s", lives, desired.Hash, d)
 	}
 	w.checkRunning(t, d, &lives[0])
 }
@@ -476,11 +476,12 @@ func cannotFinish(spec *v1.PodSpec) bool {
 	return !slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return !restarts(c) }) && slices.ContainsFunc(spec.Containers, restarts)
 }
 
-// checkRunning fails the test unless each container runs as often as desired, with its size, and
-// its hooks and probes are done. The volumes must have the content of the newest objects.
+// checkRunning fails the test unless each desired container runs exactly once in its desired size.
+// Its postStart hook must have run, and its probes must have passed. The volumes must have the
+// content of the newest objects.
 func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	if want := w.objects[w.in.Desired.Hash].FilesDigest; want != "" && w.written[inc.UID] != want {
-		t.Fatalf("got files %q, want %q\n%s", w.written[inc.UID], want, d)
+		t.Fatalf("digest of the files on disk: got %q, want %q\n%s", w.written[inc.UID], want, d)
 	}
 	if size, made := w.sizes[inc.ID]; made && size != w.in.Desired.PodSize() {
 		t.Fatalf("got pod size %s, want %s\n%s", size, w.in.Desired.PodSize(), d)

@@ -9,8 +9,8 @@ import (
 	"podd/manifest"
 )
 
-// apply applies the result of an action to the history, as a worker does. Its changes are
-// observed immediately, unless the result was lost.
+// apply applies the result of an action to the history, as a worker does. The action's changes to
+// the runtime are observed immediately, unless the result was lost.
 func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 	if err == nil {
 		w.in.Observed = cloneAll(w.machine)
@@ -165,9 +165,9 @@ func (w *world) failure(before Failure, err error) Failure {
 	return Failure{Count: n, Message: err.Error(), RetryAt: w.in.Now.Add(RetryDelay(n))}
 }
 
-// settle makes decisions and completes all actions, until there is no action and no wait that ends
-// within patience. It calls decided and did for each decision and action. It returns the last
-// decision, and false if there is no end.
+// settle makes decisions and completes their actions, until no action is in progress and no wait
+// ends within patience. It calls decided for each decision and did for each action. It returns the
+// last decision and true, or false if 1000 rounds were not enough.
 func (w *world) settle(patience time.Duration, decided func(Decision), did func(Action)) (Decision, bool) {
 	until := w.in.Now.Add(patience)
 	for range 1000 {

@@ -32,7 +32,7 @@ type world struct {
 	made map[string]bool
 	// version contains the version that each action in progress is for.
 	version map[string]*manifest.Pod
-	// alloc contains that version with its allocated sizes.
+	// alloc contains the same version as version, with its allocated sizes.
 	alloc   map[string]*manifest.Pod
 	sizes   map[string]string            // sizes of containers and sandboxes, by ID
 	resized map[string]Size              // the sizes after resizes, as in the journal
@@ -42,7 +42,7 @@ type world struct {
 	failing map[string]string            // messages of failing probes, by subject; a probe without an entry passes
 	probed  map[string]ContainerProbes   // results of probes, as in the journal
 	hooks   map[string]PostStartState    // postStart hooks, as in the journal, by hash and container
-	objects map[string]ReferencedObjects // of versions, by hash
+	objects map[string]ReferencedObjects // objects that a version refers to, by hash of the version
 	written map[types.UID]string         // the value of ReferencedObjects.FilesDigest for the files on disk, by pod UID
 	past    map[types.UID]*PodEnd
 	start   time.Time
@@ -329,7 +329,7 @@ func (w *world) lookUp() {
 	w.in.Objects, w.in.SuccessorObjects = of(w.in.Desired), of(w.in.Successor)
 }
 
-// note records what a worker takes from an observation before a decision.
+// note updates the input from an observation, as a worker does before each decision.
 func (w *world) note() {
 	if !w.lives(w.in.Previous) {
 		w.in.Previous = nil
@@ -534,7 +534,7 @@ func kindOf(p *manifest.Pod, name string) (Kind, int) {
 	return KindRegular, slices.IndexFunc(containersOf(&p.Object.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Object.Spec.InitContainers)
 }
 
-// each calls the function change for the container with the ID id.
+// each calls change for every record of the container with this ID.
 func (w *world) each(id string, change func(*runtime.Container)) {
 	for i := range w.machine {
 		w.machine[i].Containers = slices.Clone(w.machine[i].Containers)

@@ -65,13 +65,13 @@ func TestSpread(t *testing.T) {
 		id := time.Duration(i).String()
 		at := firstAttemptDelay(id, LivenessProbe, period)
 		if at < 0 || at >= period || at != firstAttemptDelay(id, LivenessProbe, period) {
-			t.Fatalf("%s: got %s and %s, want the same below %s", id, at, firstAttemptDelay(id, LivenessProbe, period), period)
+			t.Fatalf("container %s: first call: got delay %s; second call: got delay %s; want the same delay, from 0 to below %s", id, at, firstAttemptDelay(id, LivenessProbe, period), period)
 		}
 		tenths[at/time.Second]++
 	}
 	for tenth, n := range tenths {
 		if n < 50 || n > 200 || len(tenths) != 10 {
-			t.Errorf("second %d: got %d of 1000 attempts, want about 100", tenth, n)
+			t.Errorf("second %d of the period: got %d of 1000 attempts, want about 100", tenth, n)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// TestRuleDescriptions checks that each rule has a verb and a sentence that repeats no number.
+// TestRuleDescriptions checks that each rule has a verb and a sentence, that the sentence contains
+// no number, and that no table has two rows of the same rule.
 func TestRuleDescriptions(t *testing.T) {
 	tables := map[string][]RuleID{}
 	for _, r := range podRules {
@@ -40,7 +41,7 @@ func TestRuleDescriptions(t *testing.T) {
 				t.Errorf("table %s, rule %q: got verb %q and sentence %q, want an ID, a verb and a sentence", name, id, id.Verb(), id.Sentence())
 			}
 			if s := id.Sentence(); strings.ContainsFunc(s, unicode.IsDigit) || strings.HasSuffix(s, ".") {
-				t.Errorf("%s rule %s: got sentence %q, want one without numbers and full stop", name, id, s)
+				t.Errorf("%s rule %s: got sentence %q, want one without numbers and without a full stop", name, id, s)
 			}
 		}
 	}
@@ -49,8 +50,8 @@ func TestRuleDescriptions(t *testing.T) {
 	}
 }
 
-// TestAdditionalRules checks when each additional rule applies, by what it adds to the
-// decision about a running pod.
+// TestAdditionalRules checks the inputs for which each additional rule applies. An additional rule
+// shows in the decision about a running pod: as WhyRule, as an action or as a wake time.
 func TestAdditionalRules(t *testing.T) {
 	tests := map[string]struct {
 		change  func(*Input)

@@ -521,7 +521,7 @@ func TestContainerRules(t *testing.T) {
 			in.Desired.Object.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 		}, RuleNotItsTurn, "pull"},
 	}
-	hit := map[RuleID]bool{RuleInitCompleted: true} // a rule of another container; see the transcripts
+	hit := map[RuleID]bool{RuleInitCompleted: true} // the rule of a completed init container; the transcripts test it
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := runs()

@@ -59,7 +59,7 @@ func TestNextTurn(t *testing.T) {
 	}
 	turn, ends, wake = AdvanceShutdown(groups, turn, []ShutdownPod{mid, high}, start.Add(time.Millisecond))
 	if got, want := formatProgress(turn, ends, wake, start), "2: mid 0s, high 10s; wake 10.001s"; got != want {
-		t.Errorf("group after it: got %q, want %q", got, want)
+		t.Errorf("group after the one with a grace period of zero: got %q, want %q", got, want)
 	}
 }
 

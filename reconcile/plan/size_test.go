@@ -18,8 +18,8 @@ const (
 	large = "cpu=100m/ memory=/64Mi"
 )
 
-// resizes makes the container run with a size, and sets its desired size to another size. from is
-// the first size, and to is the second size.
+// resizes changes the input to a resize: the parameter from is the size with which the container
+// runs, and the parameter to is its desired size.
 func resizes(in *Input, from, to string) {
 	c := &in.Desired.Object.Spec.Containers[0]
 	c.Resources = v1.ResourceRequirements{
@@ -128,7 +128,7 @@ func TestResize_WithoutRestart(t *testing.T) {
 			}
 		})
 		if !settled {
-			t.Fatalf("resize: got no end of actions within a minute, want one\n%s", d)
+			t.Fatalf("actions remain a minute after the resize, want none\n%s", d)
 		}
 		if len(w.machine) != 1 || !w.machine[0].Ready {
 			t.Fatalf("got sandboxes %v, want one that is ready", w.machine)
@@ -141,8 +141,8 @@ func TestResize_WithoutRestart(t *testing.T) {
 	})
 }
 
-// TestSizeJSON checks that a Size is decoded as it was encoded, and that the uncertain sizes of
-// earlier versions of podd are decoded.
+// TestSizeJSON checks that encoding and decoding a Size returns an equal Size. It also checks that
+// the uncertain sizes in journals of earlier versions of podd are decoded.
 func TestSizeJSON(t *testing.T) {
 	for text, want := range map[string]Size{
 		`""`:                                {},
@@ -154,7 +154,7 @@ func TestSizeJSON(t *testing.T) {
 	} {
 		var got Size
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
+			t.Errorf("decoding %s: got %+v (error %v), want %+v", text, got, err, want)
 		}
 		data, err := json.Marshal(want)
 		if err != nil {

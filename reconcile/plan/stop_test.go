@@ -191,8 +191,8 @@ func TestStop_KeepsReason(t *testing.T) {
 	}
 }
 
-// TestStop_KeepsHook checks that a preStop hook in progress is not canceled, and later repeated,
-// because the runtime does not respond or a source was not read.
+// TestStop_KeepsHook checks that a preStop hook in progress continues if the runtime does not
+// respond or a source was not read. If it were canceled, it would run a second time later.
 func TestStop_KeepsHook(t *testing.T) {
 	hook := RunPreStop{Container: "app", ID: "c", Grace: time.Second}
 	pull := EnsureImage{Container: "app", Image: "i"}

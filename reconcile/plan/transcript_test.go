@@ -20,18 +20,19 @@ import (
 // follows. A line that begins with # is a comment. The commands:
 //
 //	pod NAME              defines a pod by the manifest in the input
-//	written NAME          the same for a pod that the API wrote
-//	apply NAME            makes the pod the desired one; remove: none is desired;
-//	                      lose: none is desired, but not all sources were read
+//	written NAME          the same for a pod that was created through the API
+//	apply NAME            makes the pod the desired one; remove: no pod is desired;
+//	                      lose: no pod is desired, but not all sources were read
 //	effect ok [SUBJECT]   the first action in progress with that subject succeeds;
 //	                      fail SUBJECT TEXT: it fails; lost SUBJECT: it succeeds and
 //	                      its result is lost, or the probe could not be made
-//	settle [PATIENCE]     all actions succeed, until nothing is left to do, or to wait
-//	                      for within PATIENCE
+//	settle [PATIENCE]     all actions succeed, until no action is left and no wait ends
+//	                      within PATIENCE
 //	observe               the actual state is observed; the following commands, which
 //	                      change it, are observed at once unless the last word is
 //	                      "unseen"
-//	exit C CODE [REASON]  container C exits; also unknown C, created C, drop C
+//	exit C CODE [REASON]  container C exits; unknown C, created C: it gets that state;
+//	                      drop C: the runtime loses its record
 //	sandbox dies|gone     the sandbox stops or is removed; doubled: a second one exists
 //	foreign UID           a foreign sandbox is created; foreign ends: it is removed
 //	volumes TEXT          volumes fail with TEXT; "ok": they succeed
