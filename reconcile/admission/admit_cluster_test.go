@@ -17,8 +17,7 @@ import (
 	"podd/runtime"
 )
 
-// clusterPod returns a pod of a cluster. made is the time of its creation, in seconds after a fixed
-// time.
+// clusterPod returns a pod of a cluster. Its creation time is a fixed time plus made, in seconds.
 func clusterPod(name string, made int64, change func(*v1.Pod)) *manifest.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Unix(made+1_700_000_000, 0))}}
 	p.Spec.NodeName, p.Spec.Containers = "n1", []v1.Container{{Name: "app", Image: "app:1"}}
@@ -37,7 +36,7 @@ func requesting(name v1.ResourceName, amount string) func(*v1.Pod) {
 	}
 }
 
-func onPort(p *v1.Pod) {
+func withHostPort(p *v1.Pod) {
 	p.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: v1.ProtocolTCP}}
 }
 
@@ -91,10 +90,10 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		{"os label", func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}},
 		{"taint", nil, tainted, nil, plan.Verdict{Answer: plan.Reject, Reason: "TaintToleration", Message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"}},
 		{"taint tolerated", tolerant, tainted, nil, plan.Verdict{}},
-		{"port", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), Active: true}}, plan.Verdict{Answer: plan.Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
-		{"port of a pod that is being edited", onPort, limits, []candidate{{Key: named("b"), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Active: true, Releasing: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
-		{"port of a finished pod that is being stopped", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Active: true, WindingDown: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
-		{"port of a finished pod that still runs", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Finished: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
+		{"port", withHostPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, withHostPort), Active: true}}, plan.Verdict{Answer: plan.Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
+		{"port of a pod that is being edited", withHostPort, limits, []candidate{{Key: named("b"), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, withHostPort)}, Active: true, Releasing: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
+		{"port of a finished pod that is being stopped", withHostPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, withHostPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, withHostPort)}, Active: true, WindingDown: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
+		{"port of a finished pod that still runs", withHostPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, withHostPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, withHostPort)}, Finished: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict", BlockedByPods: true}},
 		{"pods", requesting("cpu", "3"), limits, []candidate{{Key: named("b"), Active: true, Desired: clusterPod("b", 0, nil)}, {Key: named("c"), Active: true, Desired: clusterPod("c", 0, nil)}, {Key: named("d"), Active: true, Desired: clusterPod("d", 0, nil)}},
 			plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", Insufficient: "pods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3", BlockedByPods: true}},
 		{"devices", requesting("example.com/gpu", "2"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", NeverFits: true}},
@@ -128,8 +127,8 @@ func TestAdmission_ClusterPod(t *testing.T) {
 	}
 }
 
-// TestAdmission_ClusterPodOrder checks that older pods come first, and that a rejected pod
-// reserves nothing.
+// TestAdmission_ClusterPodOrder checks that older pods are admitted before younger pods, and that a
+// rejected pod reserves nothing.
 func TestAdmission_ClusterPodOrder(t *testing.T) {
 	limits := Limits{MaxPods: 1, Allocatable: Amounts{v1.ResourceCPU: 1000}, Features: Features{}}
 	elsewhere := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }
@@ -151,8 +150,8 @@ func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// TestPreempt checks which pod a critical pod preempts first. The smallest number of pods is
-// preempted, first pods of the lowest QoS class, and among these first the smallest pods.
+// TestPreempt checks the choice of the pod that a critical pod preempts first. As few pods as
+// possible are preempted. Pods of a lower QoS class come first; in a class, smaller pods come first.
 func TestPreempt(t *testing.T) {
 	sized := func(cpu string, limit bool) func(*v1.Pod) {
 		return func(p *v1.Pod) {

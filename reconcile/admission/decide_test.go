@@ -66,7 +66,7 @@ func inputOf(pods ...*manifest.Pod) Input {
 	return in
 }
 
-// TestDecide checks the order of a pod for several states of the node.
+// TestDecide checks the Order for the pod "web" in several states of the node.
 func TestDecide(t *testing.T) {
 	web, other := podWith("web", 80), podWith("other", 80)
 	unread := inputOf()
@@ -140,8 +140,8 @@ func TestPreempt_Edit(t *testing.T) {
 	}
 }
 
-// TestDecide_Fixpoint checks that the same facts lead to the same orders, so that nothing is posted
-// to a worker twice. It also checks that Decide does not modify its arguments.
+// TestDecide_Fixpoint checks that equal facts lead to equal Orders. Otherwise podd would post an Order
+// to a worker although nothing changed. It also checks that Decide does not modify its arguments.
 func TestDecide_Fixpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node, names := inputOf(), []NameFacts{}
@@ -170,7 +170,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 		first, _ := Decide(node, names, now)
 		again, _ := Decide(node, names, now)
 		if !maps.EqualFunc(first, again, func(a, b Memory) bool { return a.Order == b.Order }) {
-			t.Fatal("second Decide with the same arguments: got different orders, want equal ones")
+			t.Fatal("second Decide with the same arguments: got Orders that differ from those of the first Decide, want equal Orders")
 		}
 		for i := range names {
 			names[i].Memory = first[names[i].Key]

@@ -22,7 +22,8 @@ func needing(t *testing.T, name string, n int64) *manifest.Pod {
 	return p
 }
 
-// TestDevices checks the admission of a pod b with devices, in addition to a pod a.
+// TestDevices checks the admission of pod b on a node that also has pod a. Both pods may request or
+// hold devices.
 func TestDevices(t *testing.T) {
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
 	one, two, none := needing(t, "one", 1), needing(t, "two", 2), needing(t, "none", 0)
@@ -61,7 +62,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestDevices_Unknown checks that no pod waits for devices while they are unknown.
+// TestDevices_Unknown checks that a pod is admitted without a check of its devices while the devices
+// of the node are unknown.
 func TestDevices_Unknown(t *testing.T) {
 	a := types.NamespacedName{Name: "a"}
 	for _, devices := range []map[v1.ResourceName]allocation.Count{nil, {}} {
@@ -72,14 +74,14 @@ func TestDevices_Unknown(t *testing.T) {
 	}
 }
 
-// TestDevices_AwaitsPlugins checks that a pod of a cluster waits for a resource that may get a plugin
-// soon, and that it does not wait any longer.
+// TestDevices_AwaitsPlugins checks that a pod of a cluster that requests a resource without a device
+// plugin waits while AwaitsPlugins is set. Otherwise it is admitted.
 func TestDevices_AwaitsPlugins(t *testing.T) {
 	pod := candidate{Key: named("a"), Desired: clusterPod("a", 0, requesting(gpu, "1"))}
 	for _, awaits := range []bool{true, false} {
 		got := admitAll([]candidate{pod}, Limits{AwaitsPlugins: awaits})[named("a")]
 		if (got.Answer == plan.Wait) != awaits || got.Answer == plan.Reject {
-			t.Errorf("AwaitsPlugins %t: got %+v", awaits, got)
+			t.Errorf("AwaitsPlugins %t: got %+v, want Wait if AwaitsPlugins is true, else Admit", awaits, got)
 		}
 	}
 }

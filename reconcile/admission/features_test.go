@@ -91,7 +91,7 @@ func TestAdmission_Features(t *testing.T) {
 				want = plan.Verdict{Answer: plan.Reject, Reason: tt.reason}
 			}
 			if got.Answer != want.Answer || got.Reason != want.Reason || !strings.Contains(got.Message, tt.message) {
-				t.Errorf("got %+v, want %+v with %q", got, want, tt.message)
+				t.Errorf("got %+v, want %+v with a message that contains %q", got, want, tt.message)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestAdmission_HostPorts checks the admission of a pod with a host port of a running pod.
-// The running pod has the ports in holds, and its edit keeps those in retained.
+// TestAdmission_HostPorts checks the admission of pod b, whose ports are in wants. Pod a runs with
+// the ports in holds, and an edit replaces it with a version that has the ports in retained.
 func TestAdmission_HostPorts(t *testing.T) {
 	one := func(spec string) *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + spec + "}\n"
@@ -58,8 +58,8 @@ func TestAdmission_HostPorts(t *testing.T) {
 	}
 }
 
-// TestAdmission_RenamedNode checks that a pod waits for its incarnations under earlier names of the
-// node.
+// TestAdmission_RenamedNode checks a static pod on a node that was renamed. The pod waits until the
+// pod with the earlier node name, and the directory of that pod, are removed.
 func TestAdmission_RenamedNode(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"), decode.Options{Path: "f", NodeName: "b"})
 	pod := f.Pods[0]

@@ -77,7 +77,7 @@ func TestPreempt_StaticPod(t *testing.T) {
 		{"other pod of a file", fresh("", "600m"), []candidate{runs(static("a", "", "500m"))}, "", plan.Reject, "OutOfcpu"},
 		{"other pod is critical", fresh("", "600m"), []candidate{bound("a", "500m", critical)}, "", plan.Reject, "OutOfcpu"},
 		{"other pod is less critical", fresh("priorityClassName: system-node-critical,", "600m"), []candidate{bound("a", "500m", critical)}, "a", plan.Wait, "Preempting"},
-		{"host port conflict", fresh("", "600m"), []candidate{bound("a", "500m", onPort)}, "", plan.Reject, "HostPortConflict"},
+		{"host port conflict", fresh("", "600m"), []candidate{bound("a", "500m", withHostPort)}, "", plan.Reject, "HostPortConflict"},
 		{"device plugin not registered", holding(gpu, 1, fresh("", "1m")), []candidate{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "", plan.Wait, "UnexpectedAdmissionError"},
 		{"device plugin not registered, other pods unconfirmed", holding(gpu, 1, fresh("", "1m")), []candidate{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", plan.Wait, "UnexpectedAdmissionError"},
 		{"edit, earlier version retained running", edited("300m", "600m"), []candidate{bound("a", "600m")}, "a", plan.Reject, "Preempting"},

@@ -23,8 +23,8 @@ func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 	return f.Pods[0]
 }
 
-// TestAmounts checks the admission of a pod b in addition to a pod a, on a node with 1 cpu and 1
-// GiB.
+// TestAmounts checks the admission of pod b on a node with 1 CPU and 1 GiB of memory that also has
+// pod a.
 func TestAmounts(t *testing.T) {
 	small, half, big, fat := asking(t, "s", "100m", "1Mi"), asking(t, "h", "500m", "1Mi"), asking(t, "b", "800m", "1Mi"), asking(t, "f", "1m", "1Gi")
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
@@ -66,10 +66,10 @@ func TestAmounts(t *testing.T) {
 	disk.Object.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
 	full := admitAll([]candidate{claim(a, half, half), claim(b, disk)}, Limits{Allocatable: Amounts{"ephemeral-storage": 1 << 30}})[b]
 	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Insufficient: "ephemeral-storage", Message: "the pod requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which other pods request 0", NeverFits: true}); full != want {
-		t.Errorf("got %+v, want %+v", full, want)
+		t.Errorf("pod that exceeds the disk of the node: got %+v, want %+v", full, want)
 	}
 	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Insufficient: "cpu", Message: "the pod requests 800m of cpu; the node has 1 for pods, of which other pods request 500m", BlockedByPods: true}
 	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("pod that exceeds the unreserved CPU: got %+v, want %+v", got, want)
 	}
 }

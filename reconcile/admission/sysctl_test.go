@@ -46,10 +46,10 @@ func TestSysctls(t *testing.T) {
 		pod := &v1.Pod{Spec: c.spec}
 		pod.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: c.sysctl, Value: "1"}}}
 		if got := f.checkSysctls(pod); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: got %q, want %q in it", name, got, c.want)
+			t.Errorf("%s: pod of a file: got message %q, want one with %q", name, got, c.want)
 		}
 		if got := f.sysctlRejection(pod); (got == "") != (c.cluster == "") || !strings.Contains(got, c.cluster) {
-			t.Errorf("%s: got %q for a pod of a cluster, want %q in it", name, got, c.cluster)
+			t.Errorf("%s: pod of a cluster: got message %q, want one with %q", name, got, c.cluster)
 		}
 	}
 }

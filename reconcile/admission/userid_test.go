@@ -69,7 +69,7 @@ func TestFreeIDs_Properties(t *testing.T) {
 }
 
 // TestSandboxIDs_Foreign checks that a sandbox of another agent reserves the IDs that the runtime
-// reports. Its annotations reserve none, because they can be those of the pod's author.
+// reports. Its annotations reserve no IDs, because the author of the pod may have set them.
 func TestSandboxIDs_Foreign(t *testing.T) {
 	mapped, recorded := runtime.IDRange{First: 1000, Length: 7}, runtime.IDRange{First: unit, Length: 4294770688}
 	p := &runtime.Pod{Incarnations: []runtime.Incarnation{{Sandbox: runtime.Sandbox{

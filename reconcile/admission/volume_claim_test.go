@@ -41,10 +41,10 @@ func TestAdmission_ReadWriteOncePod(t *testing.T) {
 		test.holder.Key, test.holder.Active = a, true
 		verdicts := admitAll([]candidate{test.holder, {Key: b, Desired: using("b", test.claim)}}, single)
 		if got := verdicts[b]; got.Answer != test.want {
-			t.Errorf("%s: got %+v, want %v", name, got, test.want)
+			t.Errorf("%s: pod b: got %+v, want %v", name, got, test.want)
 		}
 		if got := verdicts[a]; got.Answer != plan.Admit {
-			t.Errorf("%s: got %+v for the user of the claim, want Admit", name, got)
+			t.Errorf("%s: pod a, which uses the claim: got %+v, want Admit", name, got)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestOldestKeptLog(t *testing.T) {
 	}
 	for name, test := range tests {
 		if got := (&Runner{KeepsEarlierLogs: test.keeps}).oldestKeptLog(observed, test.action); got != test.want {
-			t.Errorf("%s: got %d, want %d", name, got, test.want)
+			t.Errorf("%s: got attempt %d as the oldest with a log, want %d", name, got, test.want)
 		}
 	}
 }

@@ -254,8 +254,8 @@ func TestGate_Adaptive(t *testing.T) {
 	}
 }
 
-// TestGate_Property checks that, if some starts return in time, no more than n starts are active,
-// and no start waits while a slot is free.
+// TestGate_Property checks a Gate with the limit n whose starts return before they count as stuck. No
+// more than n starts are active, and no start waits while fewer than n are active.
 func TestGate_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3).Draw(t, "places")

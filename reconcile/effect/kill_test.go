@@ -39,14 +39,14 @@ func TestUnkillableProcessesInErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const want = `wait in the kernel for a disk or a file server: 7 "date", 9 "sync";`
 			if err := stop(); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %v with %q", err, context.DeadlineExceeded, want)
+				t.Errorf("got error %v, want %v with %q in the message", err, context.DeadlineExceeded, want)
 			}
 		})
 	}
 	stuck["uid"] = nil
 	for name, stop := range stops {
 		if err := stop(); err == nil || strings.Contains(err.Error(), "kernel") {
-			t.Errorf("%s without such processes: got %v, want no process in the error", name, err)
+			t.Errorf("%s without processes that wait in the kernel: got error %v, want an error that names no process", name, err)
 		}
 	}
 }

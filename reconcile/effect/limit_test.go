@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A runtimeModel is a runtime that works on as many starts as its capacity without delay. If there
-// are more starts, they share the capacity, and each excess start increases the duration of all
-// starts by the factor thrash.
+// A runtimeModel is a model of a runtime. Up to capacity, concurrent starts do not slow each other
+// down. More starts share the capacity. Each start above capacity also makes all starts slower, by
+// the fraction thrash.
 type runtimeModel struct {
 	capacity, thrash float64
 }
@@ -28,7 +28,7 @@ func (m runtimeModel) latency(r rank, n int) time.Duration {
 	return time.Duration(alone * max(1, float64(n)/m.capacity) * (1 + m.thrash*excess) * float64(time.Second))
 }
 
-// throughput returns the number of pods that start in a second at a limit.
+// throughput returns the number of pods that start in a second if limit starts are in progress.
 func (m runtimeModel) throughput(limit int) float64 {
 	return float64(limit) / (m.latency(sandboxRank, limit) + m.latency(containerRank, limit)).Seconds()
 }
@@ -129,7 +129,7 @@ func TestLimitTuner_Property(t *testing.T) {
 			}
 			for r, s := range tuner.samples {
 				if len(s) > max(minSamples, tuner.limit) {
-					t.Fatalf("rank %d: got %d samples at the limit %d, want at most one more than the cost needs", r, len(s), tuner.limit)
+					t.Fatalf("rank %d: got %d samples, want at most %d with the limit %d", r, len(s), max(minSamples, tuner.limit), tuner.limit)
 				}
 			}
 		}

@@ -49,7 +49,7 @@ func TestAdviseDNS(t *testing.T) {
 		for _, a := range AdviseDNS(p, test.node) {
 			got = append(got, a.Field+": "+a.Message)
 			if a.EventOnly != (test.name == "no cluster") {
-				t.Errorf("%s: got passing %t, want %t", test.name, a.EventOnly, !a.EventOnly)
+				t.Errorf("%s: got EventOnly %t, want %t", test.name, a.EventOnly, !a.EventOnly)
 			}
 		}
 		if text := strings.Join(got, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {
@@ -61,7 +61,7 @@ func TestAdviseDNS(t *testing.T) {
 		}
 	}
 	if all := AdviseNodeDNS(crowded.DNS); len(all) != 2 || len(AdviseNodeDNS(node.DNS)) != 0 {
-		t.Errorf("got advice %v and %v, want two and none", all, AdviseNodeDNS(node.DNS))
+		t.Errorf("advice about too many DNS servers and search domains: got %v, want two; about the other node: got %v, want none", all, AdviseNodeDNS(node.DNS))
 	}
 }
 
@@ -72,7 +72,7 @@ func TestHostnameTooLong(t *testing.T) {
 		p := podOf(v1.PodSpec{Hostname: strings.Repeat("a", length), Subdomain: "s", SetHostnameAsFQDN: &yes})
 		_, err := Sandbox(SandboxInput{Pod: p, Node: Node{ClusterDomain: "cluster.local"}})
 		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "has 65 characters") {
-			t.Errorf("%d characters: got %v, want accepted %t", length, err, want)
+			t.Errorf("hostname of %d characters: got error %v, want accepted %t", length, err, want)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestCgroup_WithLimitsAtLeast(t *testing.T) {
 		{Cgroup{CPUQuota: 10_000, CPUPeriod: quotaPeriod}, Cgroup{Memory: 1 << 20}, Cgroup{}},
 	} {
 		if diff := cmp.Diff(test.want, test.c.WithLimitsAtLeast(test.b)); diff != "" {
-			t.Errorf("%+v with the limits of %+v: got difference (-want +got):\n%s", test.c, test.b, diff)
+			t.Errorf("%+v with the limits of %+v (-want +got):\n%s", test.c, test.b, diff)
 		}
 	}
 }

@@ -51,14 +51,14 @@ func TestTokenFile(t *testing.T) {
 		p, none := ofCluster(&v1.Pod{Spec: test.spec}, manifest.Objects{Cluster: &manifest.Cluster{}})
 		v := &p.Object.Spec.Volumes[0]
 		if _, err := (PodVolumes{Pod: p, Refs: none}).Files(v); err == nil || !strings.Contains(err.Error(), "has not been issued yet") {
-			t.Errorf("%s: without a token: got %v, want that it has not been issued yet", test.name, err)
+			t.Errorf("%s: without a token: got error %v, want one with \"has not been issued yet\"", test.name, err)
 		}
 		ref := refs.TokenRef(p.Object, source)
 		p, s := ofCluster(p.Object, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
 		files, err := (PodVolumes{Pod: p, Refs: s}).Files(v)
 		f := files["a/token"]
 		if err != nil || string(f.Data) != "t0ken" || f.Mode != test.mode || (f.Owner == nil) != (test.owner == nil) || f.Owner != nil && *f.Owner != *test.owner {
-			t.Errorf("%s: got %o %v %v, want %o %v", test.name, f.Mode, f.Owner, err, test.mode, test.owner)
+			t.Errorf("%s: token file: got mode %o and owner %v (error %v), want mode %o and owner %v", test.name, f.Mode, f.Owner, err, test.mode, test.owner)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestVariables_Cluster(t *testing.T) {
 		env, err := newEnvironment(&ContainerInput{Pod: p, Container: &p.Object.Spec.Containers[0], Refs: s})
 		if err != nil {
 			if !strings.HasSuffix(err.Error(), test.want) || test.want == "" {
-				t.Errorf("%v: got %v, want %q", test.env, err, test.want)
+				t.Errorf("variable %v: got error %v, want one that ends in %q", test.env, err, test.want)
 			}
 			continue
 		}
@@ -118,7 +118,7 @@ func TestVariables_Cluster(t *testing.T) {
 			got = test.env.Name + "=" + value
 		}
 		if _, linked := env.lookup("DB_PORT_5432_TCP_ADDR"); got != test.want || !linked || len(env.vars) < 7 {
-			t.Errorf("%v: got %q among %v, want %q", test.env, got, env.vars, test.want)
+			t.Errorf("variable %v: got %q, want %q and the variables of the Services in %v", test.env, got, test.want, env.vars)
 		}
 	}
 }
@@ -141,15 +141,15 @@ func TestPodCertificateFiles(t *testing.T) {
 		p, s := ofCluster(pod, o)
 		files, err := (PodVolumes{Pod: p, Refs: s}).Files(&p.Object.Spec.Volumes[0])
 		if want == nil && (!errors.Is(err, ErrMissing) || strings.Contains(err.Error(), "key0")) {
-			t.Errorf("%d certificates: got %v, want that one has not been issued", i, err)
+			t.Errorf("%d issued certificates: got error %v, want ErrMissing", i, err)
 		}
 		for name, text := range want {
 			if f := files[name]; string(f.Data) != text || f.Mode != 0o600 || f.Owner == nil || *f.Owner != user {
-				t.Errorf("%s: got %q %o %v, want %q 600 1000", name, f.Data, f.Mode, f.Owner, text)
+				t.Errorf("file %s: got content %q, mode %o and owner %v, want content %q, mode 600 and owner 1000", name, f.Data, f.Mode, f.Owner, text)
 			}
 		}
 		if len(files) != len(want) {
-			t.Errorf("%d certificates: got %d files, want %d", i, len(files), len(want))
+			t.Errorf("%d issued certificates: got %d files, want %d", i, len(files), len(want))
 		}
 		if i < len(sources) {
 			ref := refs.PodCertificateRef(p.Object, "own", i)

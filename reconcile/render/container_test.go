@@ -50,7 +50,7 @@ func TestContainerAnnotations(t *testing.T) {
 		t.Errorf("annotations (-want +got)\n%s", diff)
 	}
 	if c.LogPath != "main/4.log" || c.Metadata.Attempt != 4 {
-		t.Errorf("got log path %s of attempt %d, want main/4.log of 4", c.LogPath, c.Metadata.Attempt)
+		t.Errorf("got log path %s and attempt %d, want log path main/4.log and attempt 4", c.LogPath, c.Metadata.Attempt)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestImage(t *testing.T) {
 		in.Image = ref
 		c, err := Container(in)
 		if err != nil || c.Image.Image != want || c.Image.UserSpecifiedImage != "busybox" {
-			t.Errorf("image %q: got %v, error %v", ref, c.GetImage(), err)
+			t.Errorf("image ID %q: got %v (error %v), want image %q and UserSpecifiedImage \"busybox\"", ref, c.GetImage(), err, want)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestImageUser(t *testing.T) {
 		in.ImageUser = tt.user
 		s := containerSecurity(&in)
 		if s.RunAsUser.String() != tt.uid.String() || (s.RunAsUser == nil) != (tt.uid == nil) || s.RunAsUsername != tt.text {
-			t.Errorf("%s: got %v %q, want %v %q", tt.name, s.RunAsUser, s.RunAsUsername, tt.uid, tt.text)
+			t.Errorf("%s: got RunAsUser %v and RunAsUsername %q, want RunAsUser %v and RunAsUsername %q", tt.name, s.RunAsUser, s.RunAsUsername, tt.uid, tt.text)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestRunAsNonRoot(t *testing.T) {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: %v", tt.name, err)
 		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `"main"`)):
-			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+			t.Errorf("%s: got error %v, want one with %q and the name of the container", tt.name, err, tt.want)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestAppArmor checks the AppArmor profile by the fields and the annotation.
+// TestAppArmor checks the AppArmor profile that results from the fields and the annotation of a pod.
 func TestAppArmor(t *testing.T) {
 	profile := "mine"
 	fieldOf := func(t v1.AppArmorProfileType) *v1.AppArmorProfile {
@@ -224,7 +224,7 @@ func TestAppArmor(t *testing.T) {
 		}
 		p, got := apparmorProfile(in.Pod.Object, in.Container)
 		if got != tt.want || (p == nil) != (tt.want == "") {
-			t.Errorf("%s: got %q and %v, want %q", tt.name, got, p, tt.want)
+			t.Errorf("%s: got profile name %q and profile %v, want profile name %q (\"\" means no profile)", tt.name, got, p, tt.want)
 		}
 	}
 }

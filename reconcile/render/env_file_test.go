@@ -39,12 +39,13 @@ func TestParseEnvFile(t *testing.T) {
 			got = "error: " + err.Error()
 		}
 		if got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
+			t.Errorf("variable A of the file %q: got %q, want %q", text, got, want)
 		}
 	}
 }
 
-// FuzzParseEnvFile checks that parsing does not fail for the value that it returned.
+// FuzzParseEnvFile parses a file, and then a file that sets the variable to the value that the first
+// call returned, in single quotes. The second call must return the same value.
 func FuzzParseEnvFile(f *testing.F) {
 	f.Add("B='2'\nA='1\n'", "A")
 	f.Fuzz(func(t *testing.T, text, key string) {
@@ -54,7 +55,7 @@ func FuzzParseEnvFile(f *testing.F) {
 		}
 		again, err := parseEnvFile(key+"='"+value+"'", key)
 		if again != value || err != nil {
-			t.Errorf("%q, variable %q: got %q and then %q (%v)", text, key, value, again, err)
+			t.Errorf("file %q, variable %q: second call: got %q (error %v), want %q as from the first call", text, key, again, err, value)
 		}
 	})
 }

@@ -55,12 +55,12 @@ func TestFields(t *testing.T) {
 	} {
 		got, err := oneVar(inputOf(v1.Container{}), v1.EnvVar{ValueFrom: field(path)})
 		if err != nil || got != want {
-			t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
+			t.Errorf("%s: got %q (error %v), want %q", path, got, err, want)
 		}
 	}
 }
 
-// oneVar returns the value of the only variable of a container.
+// oneVar returns the value of the variable v in a container that has no other variable.
 func oneVar(in ContainerInput, v v1.EnvVar) (string, error) {
 	c := *in.Container
 	v.Name = "X"
@@ -80,7 +80,7 @@ func TestFields_HostNetwork(t *testing.T) {
 	in.Pod.Object.Spec.HostNetwork = true
 	in.PodIPs = nil
 	if got, err := oneVar(in, v1.EnvVar{ValueFrom: field("status.podIPs")}); err != nil || got != "192.0.2.1,2001:db8::1" {
-		t.Errorf("podIPs: got %q, %v; want those of the node", got, err)
+		t.Errorf("status.podIPs: got %q (error %v), want the addresses of the node", got, err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestResourceFields(t *testing.T) {
 		}
 		got, err := oneVar(in, v1.EnvVar{ValueFrom: &v1.EnvVarSource{ResourceFieldRef: ref}})
 		if err != nil || got != tt.want {
-			t.Errorf("%s %s / %s: got %q, %v; want %q", tt.container, tt.field, tt.divisor, got, err, tt.want)
+			t.Errorf("container %q, %s divided by %q: got %q (error %v), want %q", tt.container, tt.field, tt.divisor, got, err, tt.want)
 		}
 	}
 }
@@ -138,13 +138,13 @@ func TestResourceFields_PodLevel(t *testing.T) {
 		ref := &v1.ResourceFieldSelector{ContainerName: tt.container, Resource: tt.field}
 		got, err := oneVar(in, v1.EnvVar{ValueFrom: &v1.EnvVarSource{ResourceFieldRef: ref}})
 		if err != nil || got != tt.want {
-			t.Errorf("%s %s: got %q, %v; want %q", tt.container, tt.field, got, err, tt.want)
+			t.Errorf("container %q, %s: got %q (error %v), want %q", tt.container, tt.field, got, err, tt.want)
 		}
 	}
 	delete(whole.Limits, v1.ResourceMemory)
 	ref := &v1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Gi")}
 	if got, err := oneVar(in, v1.EnvVar{ValueFrom: &v1.EnvVarSource{ResourceFieldRef: ref}}); err != nil || got != "8" {
-		t.Errorf("without a limit of the pod: got %q, %v; want 8 as of the node", got, err)
+		t.Errorf("memory limit without a limit of the pod: got %q (error %v), want \"8\", the memory of the node", got, err)
 	}
 }
 

@@ -107,7 +107,7 @@ func TestExpandLaws(t *testing.T) {
 			t.Fatalf("%q has no reference: got %q, want it unchanged", plain, Expand(plain, none))
 		}
 		if !strings.Contains(in, "$$") && Expand(in, none) != in {
-			t.Fatalf("%q without variables: got %q", in, Expand(in, none))
+			t.Fatalf("%q without variables: got %q, want it unchanged", in, Expand(in, none))
 		}
 	})
 }

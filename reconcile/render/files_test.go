@@ -36,10 +36,10 @@ func TestMissingObjects(t *testing.T) {
 	} {
 		_, err := PodVolumes{Pod: inputOf(v1.Container{}).Pod, Refs: supply}.Files(&v1.Volume{VolumeSource: test.source})
 		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
-			t.Errorf("%s: got %v, want %q", name, err, test.want)
+			t.Errorf("%s: got error %v, want one with %q and without the data of a Secret (\"\" means no error)", name, err, test.want)
 		}
 		if missing := strings.HasSuffix(test.want, "does not exist"); errors.Is(err, ErrMissing) != missing {
-			t.Errorf("%s: got missing %v, want %v", name, !missing, missing)
+			t.Errorf("%s: error is ErrMissing: got %v, want %v", name, !missing, missing)
 		}
 	}
 	local := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
@@ -56,7 +56,7 @@ func TestMissingObjects(t *testing.T) {
 		in := inputOf(test.container)
 		in.Refs = supply
 		if _, err := Container(in); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: got %v, want %q", name, err, test.want)
+			t.Errorf("%s: got error %v, want one with %q and without the data of a Secret (\"\" means no error)", name, err, test.want)
 		}
 	}
 }

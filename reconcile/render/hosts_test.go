@@ -34,10 +34,10 @@ func TestHostsFile(t *testing.T) {
 	}
 	p := &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{HostAliases: aliases}}}
 	if got := HostsFile(p, Node{}, nil, "x"); got != "" {
-		t.Errorf("without an address: got %q, want none", got)
+		t.Errorf("pod without an address: got hosts file %q, want none", got)
 	}
 	p.Object.Spec.HostNetwork = true
 	if got, want := HostsFile(p, Node{}, nil, "127.0.0.1 localhost\n"), "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n"+added; got != want {
-		t.Errorf("host network: got %q, want %q", got, want)
+		t.Errorf("pod with the host network: got hosts file %q, want %q", got, want)
 	}
 }

@@ -19,7 +19,7 @@ func TestImageVolumesOf(t *testing.T) {
 	} {
 		got := SupportedImageVolumes(runtime.Node{Name: of[0], Version: of[1]})
 		if got.SupportsVolumes != want[0] || got.SupportsSubPaths != want[1] {
-			t.Errorf("%v: got %+v, want %v", of, got, want)
+			t.Errorf("runtime %v: got %+v, want SupportsVolumes %t and SupportsSubPaths %t", of, got, want[0], want[1])
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestImageMount(t *testing.T) {
 		t.Errorf("got %v, want a read-only mount of a/b of the image at /model", m)
 	}
 	if subs, err := SubPaths(in); err != nil || len(subs) > 0 {
-		t.Errorf("got subpaths %v, %v, want none", subs, err)
+		t.Errorf("got subpaths %v (error %v), want none", subs, err)
 	}
 	for want, images := range map[string]ImageVolumeSupport{
 		"image volumes are not supported by containerd 1.6.20": {RuntimeVersion: "containerd 1.6.20"},
@@ -49,7 +49,7 @@ func TestImageMount(t *testing.T) {
 		in.Node.ImageVolumeSupport = images
 		_, err := Container(in)
 		if before := CheckMounts(in.Pod, in.Node); err == nil || before == nil || before.Error() != err.Error() || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, and %v from CheckMounts; want %s", err, before, want)
+			t.Errorf("got error %v from Container and error %v from CheckMounts, want equal errors with %q", err, before, want)
 		}
 	}
 }

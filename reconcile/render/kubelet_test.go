@@ -88,7 +88,7 @@ func withClass(pod []byte) []byte {
 	return bytes.Replace(pod, []byte(`"overhead":`), []byte(`"runtimeClassName":"vm","overhead":`), 1)
 }
 
-// A compared is a pod as podd decodes it.
+// A compared is a pod whose configs are compared with the recording, as podd decodes it.
 type compared struct {
 	*manifest.Pod
 	Node

@@ -10,7 +10,7 @@ import (
 	"podd/manifest"
 )
 
-// files returns the files of a memory protection.
+// files returns the cgroup files of a memory protection with these values.
 func files(low, least, high string) map[string]string {
 	return map[string]string{"memory.min": least, "memory.low": low, "memory.high": high}
 }
@@ -77,17 +77,17 @@ func TestMemoryQoS_PageSize(t *testing.T) {
 	}
 }
 
-// TestWithLimitsAtLeast_MemoryProtection checks that a cgroup protects and does not throttle the
-// memory of both sizes during a resize.
+// TestWithLimitsAtLeast_MemoryProtection checks the memory protection of a cgroup during a resize.
+// Each of its values is the higher of the values for the former size and for the new size.
 func TestWithLimitsAtLeast_MemoryProtection(t *testing.T) {
 	small, large := Cgroup{Protection: &MemoryProtection{Low: 1, High: 5}}, Cgroup{Protection: &MemoryProtection{Low: 3, High: unthrottled}}
 	for _, got := range []Cgroup{small.WithLimitsAtLeast(large), large.WithLimitsAtLeast(small)} {
 		if want := files("3", "0", "max"); !maps.Equal(got.Protection.Files(), want) {
-			t.Errorf("got %v, want %v", got.Protection.Files(), want)
+			t.Errorf("memory protection during a resize: got %v, want %v", got.Protection.Files(), want)
 		}
 	}
 	if small.Protection.High != 5 || (Cgroup{}).WithLimitsAtLeast(small).Protection != nil {
-		t.Error("got a changed argument or a protection on cgroup v1, want neither")
+		t.Error("WithLimitsAtLeast changed its receiver, or added a memory protection to a cgroup without one; want neither")
 	}
 }
 
@@ -99,10 +99,10 @@ func TestQOSCgroups_MemoryProtection(t *testing.T) {
 		sum = sum.Add(NewQOSRequests(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Resources: r}}}}))
 	}
 	if want := (QOSRequests{BurstableMilliCPU: 500, BurstableMemory: 3 << 30, GuaranteedMemory: 1 << 30}); sum != want {
-		t.Fatalf("requests: got %+v, want %+v", sum, want)
+		t.Fatalf("sum of the requests: got %+v, want %+v", sum, want)
 	}
 	if got := sum.Sub(sum); got != (QOSRequests{}) {
-		t.Errorf("difference: got %+v, want none", got)
+		t.Errorf("sum of the requests minus itself: got %+v, want the zero value", got)
 	}
 	for name, tt := range map[string]struct {
 		node Node

@@ -187,7 +187,7 @@ func TestMounts_Errors(t *testing.T) {
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), `"main"`) || !strings.Contains(err.Error(), m.Name) {
-			t.Errorf("%s: got %v, want an error that names the mount", name, err)
+			t.Errorf("%s: got error %v, want one that names the mount and the container", name, err)
 		}
 	}
 }

@@ -40,8 +40,8 @@ func TestCgroupParent(t *testing.T) {
 	}
 }
 
-// TestCgroupParent_WithoutPodCgroups checks that the runtime chooses the cgroup of a pod, and that there
-// are no cgroups of QoS classes.
+// TestCgroupParent_WithoutPodCgroups checks a node with WithoutPodCgroups. The runtime chooses the
+// cgroup of a pod, and the QoS classes have no cgroups.
 func TestCgroupParent_WithoutPodCgroups(t *testing.T) {
 	on := Node{CgroupRoot: "/edge", WithoutPodCgroups: true}
 	sandbox, err := Sandbox(SandboxInput{Pod: podOf(v1.PodSpec{Containers: []v1.Container{{Resources: amounts("1", "1", "1Gi", "1Gi")}}}), Node: on})
@@ -84,7 +84,7 @@ func TestHostname(t *testing.T) {
 		n := Node{ClusterDomain: "cluster.local"}
 		host, domain := hostname(p, n)
 		if kernel := kernelHostname(p, n); host != tt.host || domain != tt.domain || kernel != tt.kernel {
-			t.Errorf("%s: got %q, %q, %q; want %q, %q, %q", tt.name, host, domain, kernel, tt.host, tt.domain, tt.kernel)
+			t.Errorf("%s: got host name %q, domain %q and kernel host name %q, want %q, %q and %q", tt.name, host, domain, kernel, tt.host, tt.domain, tt.kernel)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestReservedCgroup_Limits(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(tt.want, tt.reserved.Limits(tt.node), protocmp.Transform()); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -78,16 +78,17 @@ func TestReservedCgroup_Path(t *testing.T) {
 		for driver, want := range map[string]string{"cgroupfs": tt.cgroupfs, "systemd": tt.systemd} {
 			got := ReservedCgroup{Path: tt.path}.Limits(Node{CgroupDriver: driver})
 			if got.Path != want || got.UsesSystemd != (driver == "systemd") {
-				t.Errorf("%s with %s: got %s, systemd %t; want %s", tt.path, driver, got.Path, got.UsesSystemd, want)
+				t.Errorf("path %s with driver %s: got path %s and UsesSystemd %t, want path %s and UsesSystemd %t", tt.path, driver, got.Path, got.UsesSystemd, want, driver == "systemd")
 			}
 		}
 	}
 }
 
-// TestMemoryProtection_Unchanged checks that memory.low of a cgroup that podd has not created remains.
+// TestMemoryProtection_Unchanged checks that podd does not write memory.low of a cgroup if the value
+// is unchanged, because podd did not create that cgroup.
 func TestMemoryProtection_Unchanged(t *testing.T) {
 	want := map[string]string{"memory.min": "8192"}
 	if diff := cmp.Diff(want, MemoryProtection{Min: 8192, Low: unchanged}.Files()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }

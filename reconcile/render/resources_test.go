@@ -229,7 +229,8 @@ func TestContainerResources_PodLimits(t *testing.T) {
 		{Name: "bare"}, {Name: "own", Resources: amounts("", "500m", "256Mi", "")},
 	}}}
 	r := ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[0])
-	// 768Mi of 1Gi belong to no container with its own limit: each container gets 384Mi.
+	// The pod requests 1Gi, of which container own requests 256Mi. Each of the two containers gets half
+	// of the other 768Mi.
 	if r.CpuQuota != 200000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*384/4096 {
 		t.Errorf("container without limits: got %v, want the limits of the pod and the OOM score of 384Mi", r)
 	}

@@ -52,7 +52,7 @@ func TestSubPaths_Errors(t *testing.T) {
 			VolumeMounts: []v1.VolumeMount{{Name: "v", MountPath: "/x", SubPathExpr: expr}},
 		}))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"v" into container "main"`) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: got %v, want %q without values", expr, err, want)
+			t.Errorf("%s: got error %v, want one with %q and the mount, without values of variables", expr, err, want)
 		}
 	}
 }

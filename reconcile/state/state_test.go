@@ -179,8 +179,8 @@ func TestSandboxAttempt_UsedOnce(t *testing.T) {
 	}
 }
 
-// TestForgetRemoved checks that sandboxes, containers and failed removals are removed from the
-// history when the objects no longer exist.
+// TestForgetRemoved checks that the history forgets the sandboxes and containers that no longer
+// exist, and the failures of their removals.
 func TestForgetRemoved(t *testing.T) {
 	p := podOf("a")
 	m := newMemory(p)
@@ -201,8 +201,8 @@ func TestForgetRemoved(t *testing.T) {
 	}
 }
 
-// TestExits_OtherVersion checks that, with a fixed UID, the exits of one version's
-// containers do not count for the next version.
+// TestExits_OtherVersion checks two versions of a pod with the same UID. The exits of the containers
+// of the first version do not count for the second version.
 func TestExits_OtherVersion(t *testing.T) {
 	p := podOf("a")
 	m := newMemory(p)
@@ -226,12 +226,12 @@ func TestRequestRestart_OtherSandbox(t *testing.T) {
 	m.observe(pod, time.Now())
 	m.change(func(t *transition) { t.requestRestart("a") })
 	if got := m.PlanInput.History.Containers["a"].RestartRequestedID; got != "mine" {
-		t.Errorf("requested restart: got container ID %q, want mine", got)
+		t.Errorf("requested restart: got container ID %q, want \"mine\"", got)
 	}
 }
 
-// TestEqualVersion checks that a result applies to an equal version that was read again
-// from its source.
+// TestEqualVersion checks that the result of an action is applied if, in the meantime, the same
+// version of the pod was read again from its source.
 func TestEqualVersion(t *testing.T) {
 	p := podOf("a")
 	m := newMemory(p)
@@ -415,7 +415,7 @@ func TestRetryResize(t *testing.T) {
 		})
 		h := m.PlanInput.History
 		if h.ResizePodFailure != tt.want || h.Containers["a"].ResizeFailure != tt.want {
-			t.Errorf("%s: got the failures %+v and %+v, want %+v", name, h.ResizePodFailure, h.Containers["a"].ResizeFailure, tt.want)
+			t.Errorf("%s: got failure %+v of the pod's resize and %+v of the container's resize, want %+v for each", name, h.ResizePodFailure, h.Containers["a"].ResizeFailure, tt.want)
 		}
 		if got := !EqualSize(first, tt.next); got != tt.isNewSize {
 			t.Errorf("%s: !EqualSize: got %t, want %t", name, got, tt.isNewSize)

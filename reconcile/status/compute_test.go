@@ -82,7 +82,7 @@ func TestAddresses(t *testing.T) {
 			ips = append(ips, ip.IP)
 		}
 		if got := strings.Join(ips, " "); got != tt.wantPodIPs || s.HostIP != tt.wantHost || s.PodIP != ips[0] {
-			t.Errorf("%s: got %q on %q, want %q on %q", tt.name, got, s.HostIP, tt.wantPodIPs, tt.wantHost)
+			t.Errorf("%s: got pod addresses %q and host address %q, want pod addresses %q and host address %q", tt.name, got, s.HostIP, tt.wantPodIPs, tt.wantHost)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestCompute_OtherIncarnations(t *testing.T) {
 		}
 	}
 	f := runningFacts(v1.Container{})
-	f.Observed[0].ID = "" // the status includes a container without its sandbox
+	f.Observed[0].ID = "" // the runtime no longer lists the sandbox, but still lists its container
 	if s := Compute(f); s.ContainerStatuses[0].State.Running == nil {
 		t.Errorf("container without its sandbox: got state %+v, want running", s.ContainerStatuses[0].State)
 	}
@@ -237,8 +237,8 @@ func TestMonotonicNow(t *testing.T) {
 	}
 }
 
-// TestRestartCount_Recorded checks that the recorded count is used if the runtime has no record of
-// the container, and that a record takes precedence over the recorded count.
+// TestRestartCount_Recorded checks that the restart count is the attempt number of the container in
+// the runtime. If the runtime no longer lists the container, podd's recorded count is used.
 func TestRestartCount_Recorded(t *testing.T) {
 	f := runningFacts(v1.Container{})
 	exit := &v1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", ContainerID: "old", FinishedAt: metav1.NewTime(epoch)}
@@ -246,16 +246,16 @@ func TestRestartCount_Recorded(t *testing.T) {
 	f.Observed[0].Containers[0].Attempt = 8
 	c := Compute(f).ContainerStatuses[0]
 	if c.RestartCount != 8 || c.LastTerminationState.Terminated.ContainerID != "containerd://old" {
-		t.Errorf("with a record: got restart count %d and last state %+v, want 8 and container old", c.RestartCount, c.LastTerminationState.Terminated)
+		t.Errorf("container in the runtime: got restart count %d and last state %+v, want restart count 8 and a last state with container \"old\"", c.RestartCount, c.LastTerminationState.Terminated)
 	}
 	f.Observed = nil
 	c = Compute(f).ContainerStatuses[0]
 	if c.RestartCount != 7 || c.State.Waiting == nil || c.LastTerminationState.Terminated.ExitCode != 2 {
-		t.Errorf("without a record: got restart count %d and state %+v, want 7 and waiting", c.RestartCount, c.State)
+		t.Errorf("no container in the runtime: got restart count %d and state %+v, want restart count 7 and a waiting state", c.RestartCount, c.State)
 	}
 	f.Terminating = true
 	if c = Compute(f).ContainerStatuses[0]; c.State.Terminated == nil || c.ContainerID != "containerd://old" {
-		t.Errorf("terminating pod: got %+v, want a terminated state and container old", c)
+		t.Errorf("terminating pod: got container status %+v, want a terminated state and container \"old\"", c)
 	}
 }
 

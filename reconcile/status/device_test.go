@@ -36,8 +36,8 @@ func TestDeviceHealth(t *testing.T) {
 	}
 }
 
-// TestDeviceHealth_NotCreated checks that a container has the devices that were allocated to its pod
-// before it is created, and that an earlier sandbox may have had other devices.
+// TestDeviceHealth_NotCreated checks that a container that is not created yet has the devices that
+// were allocated to it in the newest sandbox, not those of its container in an earlier sandbox.
 func TestDeviceHealth_NotCreated(t *testing.T) {
 	sandbox := &runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s2", Annotations: map[string]string{runtime.AnnotationPodDevices: `{"main":{"example.com/gpu":["new"]}}`}}}
 	created := func(sandbox string) *runtime.Container {

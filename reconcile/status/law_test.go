@@ -142,8 +142,8 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// checkStableOverTime checks that a later Now alone changes nothing, unless the runtime
-// reported a time in the future.
+// checkStableOverTime checks that the status stays the same if no fact changes except Now. It checks
+// nothing if the runtime reported a time in the hour before the new Now, or later.
 func checkStableOverTime(t *rapid.T, f Facts, s v1.PodStatus) {
 	for _, inc := range f.Observed {
 		for _, c := range inc.Containers {

@@ -20,7 +20,7 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 
-// A scenario is a scenario in progress, with its transcript.
+// A scenario is a run of a scenario file, with its transcript so far.
 type scenario struct {
 	t       *testing.T
 	facts   Facts
@@ -127,8 +127,8 @@ func (s *scenario) sandbox(w []string) {
 	}
 }
 
-// incarnation returns the incarnation with this attempt and creates it if necessary. The
-// newest is the first.
+// incarnation returns the incarnation with this attempt. If there is none, it creates one and makes
+// it the first in Observed, as the newest.
 func (s *scenario) incarnation(attempt uint32) *runtime.Incarnation {
 	for i := range s.facts.Observed {
 		if s.facts.Observed[i].Attempt == attempt {

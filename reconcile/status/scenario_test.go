@@ -24,8 +24,8 @@ import (
 //	web restarts 3                 the recorded restart count
 //	added debug                    adds an ephemeral container; the other steps
 //	                               apply to it, too
-//	restarting web …               these containers are restarted because all are, and
-//	                               are being stopped; without names: all are stopped
+//	restarting web …               all containers restart, and these are being stopped;
+//	                               without names: all containers have stopped
 //	web restarted                  the container was started again
 //	waiting REASON message         of the pod; also failed; finished PHASE
 //	terminating
