@@ -31,13 +31,13 @@ func (m *machine) statusAddresses(name string) string {
 	m.t.Helper()
 	s := m.report(name).Pod.Status
 	if len(s.HostIPs) != 1 || len(s.PodIPs) != 1 || s.HostIPs[0].IP != s.HostIP || s.PodIPs[0].IP != s.PodIP {
-		m.t.Errorf("%s: got hostIPs %v, podIPs %v, want one of each", name, s.HostIPs, s.PodIPs)
+		m.t.Errorf("pod %s: got hostIPs %v and podIPs %v, want one of each, equal to hostIP and podIP", name, s.HostIPs, s.PodIPs)
 	}
 	return s.HostIP + " " + s.PodIP
 }
 
-// TestNodeAddresses checks that statuses and the environment of new containers have the node's new
-// addresses after a change. A pod that has finished keeps its earlier addresses.
+// TestNodeAddresses changes the node's addresses. It checks that the statuses of pods and the
+// environment of new containers have the new addresses. A finished pod keeps its earlier addresses.
 func TestNodeAddresses(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.addresses = make(chan node.Addresses)
@@ -60,7 +60,7 @@ func TestNodeAddresses(t *testing.T) {
 			}
 		}
 		if p := m.report("job").Pod.Status.Phase; p != v1.PodSucceeded {
-			t.Errorf("job: got phase %s, want Succeeded or Failed", p)
+			t.Errorf("job: got phase %s, want Succeeded", p)
 		}
 		if a := published.Load(); a.String() != "198.51.100.7" || a.Problem != "it is lost" {
 			t.Errorf("published addresses: got %s with problem %q, want 198.51.100.7 with problem %q", a, a.Problem, "it is lost")
@@ -81,7 +81,8 @@ func TestNodeAddresses(t *testing.T) {
 	})
 }
 
-// listen listens on a port of an address. Connections succeed, but listen does not accept them.
+// listen listens on a port of an address, or on any free port if port is 0. It accepts no connection,
+// but connecting succeeds. It returns the port and a function that stops listening.
 func listen(t *testing.T, ip string, port int) (int, func()) {
 	t.Helper()
 	ln, err := net.Listen("tcp", fmt.Sprintf("%s:%d", ip, port))
@@ -113,7 +114,7 @@ func TestPostStart_LostAddress(t *testing.T) {
 		lost.Store(false)
 		m.advance(6 * time.Minute) // longer than the back-off of the hook
 		if len(m.Calls("StopContainer")) == 0 {
-			t.Errorf("stops of the container after its hook failed at an address of the host: got none, want at least one\n%s", m.state())
+			t.Errorf("stops of the container after the host has the address and the hook has failed: got none, want at least one\n%s", m.state())
 		}
 	})
 }
@@ -156,7 +157,7 @@ func TestProbes_LostAddress(t *testing.T) {
 		closeNew()
 		m.advance(3 * time.Second)
 		if len(m.Calls("StopContainer")) == 0 {
-			t.Errorf("stops of the container after its probes failed at an address of the host: got none, want at least one\n%s", m.state())
+			t.Errorf("stops of the container after the host has the address and the probe has failed: got none, want at least one\n%s", m.state())
 		}
 	})
 }

@@ -105,8 +105,8 @@ func (m *machine) checkEnd(failure *string) {
 	}
 }
 
-// watchStarts records a failure for each start of a container while another container with the same
-// name runs. Each response is delayed.
+// watchStarts writes a message to failure if a container is started while another container with the
+// same name runs. The runtime delays its response to each start by slightly more than answer.
 func (m *machine) watchStarts(failure *string, answer time.Duration) {
 	m.Inject(runtimetest.Fault{Method: "StartContainer", AfterEffect: true, Delay: answer + 1, OnApply: func() {
 		running := map[string]bool{}
@@ -116,15 +116,15 @@ func (m *machine) watchStarts(failure *string, answer time.Duration) {
 				continue
 			}
 			if running[name] {
-				*failure = fmt.Sprintf("container %s: got two that run at the same time, want at most one\n%s", name, m.state())
+				*failure = fmt.Sprintf("running containers with the name %s: got two, want at most one\n%s", name, m.state())
 			}
 			running[name] = true
 		}
 	}})
 }
 
-// TestSlowObserver checks that nothing is started twice if every observation is delayed for a
-// shorter or longer time than effects take.
+// TestSlowObserver checks that nothing is started twice if every observation is delayed. The delay is
+// shorter or longer than an effect takes.
 func TestSlowObserver(t *testing.T) {
 	versions := []*manifest.Pod{nil, pod(t, "a", web), pod(t, "a", "terminationGracePeriodSeconds: 3\n"+web), pod(t, "a", "terminationGracePeriodSeconds: 0\n"+web)}
 	ms := []int{0, 1, 2, 5, 50, 700, 3000}

@@ -73,8 +73,8 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 			m.ExitContainer(fmt.Sprintf("default/p%02d/app", random.IntN(names)), 1)
 		}
 	}
-	// Two pods with the same host port would never both run, so no two desired pods share one in
-	// the end.
+	// Two pods with the same host port cannot both run. In the end all desired pods must run, so no
+	// two of them may have the same host port.
 	for i := range wanted {
 		if wanted[i] == versions[i][4] && i%2 == 1 {
 			wanted[i] = versions[i][0]

@@ -34,7 +34,7 @@ func (m *machine) stepClock(p *manifest.Pod, d time.Duration) {
 	// A journal without a checksum is read as a journal of an older podd.
 	stepped = regexp.MustCompile(`,"checksum":"[0-9a-f]{8}"}$`).ReplaceAllString(stepped, "}")
 	if moved == 0 {
-		m.t.Fatalf("journal: got no time to move, want at least one: %s", text)
+		m.t.Fatalf("times in the journal: got none, want at least one: %s", text)
 	}
 	if err := os.WriteFile(m.journal(p), []byte(stepped), 0o600); err != nil {
 		m.t.Fatal(err)
@@ -119,7 +119,7 @@ func TestClockStepDeadline(t *testing.T) {
 				m.start()
 				m.advance(75 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodRunning || !s.StartTime.Time.Equal(shown.Add(-step)) {
-					t.Errorf("after 95s: got phase %s, reason %q and start time %s, want Running since %s", s.Phase, s.Reason, s.StartTime, shown.Add(-step))
+					t.Errorf("after 95s: got phase %s, reason %q and start time %s, want phase Running and start time %s", s.Phase, s.Reason, s.StartTime, shown.Add(-step))
 				}
 				m.advance(10 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {

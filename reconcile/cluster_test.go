@@ -119,10 +119,10 @@ func TestClusterDeletes(t *testing.T) {
 					t.Fatal("stops of the container: got none, want at least one")
 				}
 				if first := stops[0].At.Sub(began); first < 2*time.Second && test.note != "at once" {
-					t.Errorf("first stop of the container: got it after %s, want it after the preStop hook, which takes 2s", first)
+					t.Errorf("time until the first stop of the container: got %s, want at least the 2s of the preStop hook", first)
 				}
 				if took := m.Calls("StopPodSandbox")[0].At.Sub(began); took < test.killed-time.Second || took > test.killed+3*time.Second {
-					t.Errorf("stop of the sandbox: got it after %s, want it after %s", took, test.killed)
+					t.Errorf("time until the stop of the sandbox: got %s, want %s", took, test.killed)
 				}
 			})
 		})
@@ -283,8 +283,8 @@ func TestClusterTakesOver(t *testing.T) {
 	}
 }
 
-// TestClusterEvicts checks that an evicted pod has failed, with the condition by which
-// controllers see that the node evicted it.
+// TestClusterEvicts checks that an evicted pod has the phase Failed and the condition
+// DisruptionTarget. The condition shows controllers that the node evicted the pod.
 func TestClusterEvicts(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster
@@ -336,8 +336,8 @@ func TestClusterFinished(t *testing.T) {
 	})
 }
 
-// TestClusterResizes checks that pods are resized in place, including pods that run once, and that
-// finished pods are not resized.
+// TestClusterResizes checks that a pod of a cluster is resized in place, although its containers are
+// never restarted.
 func TestClusterResizes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster
@@ -467,8 +467,8 @@ func TestStaticPreempts(t *testing.T) {
 	})
 }
 
-// TestClusterAdmitsOnce checks that an admitted pod holds its reservations even before it
-// is started.
+// TestClusterAdmitsOnce checks that an admitted pod has its reservations even before it is started,
+// so that no other pod is admitted with them.
 func TestClusterAdmitsOnce(t *testing.T) {
 	made := func(seconds int64) func(*v1.Pod) {
 		return func(p *v1.Pod) { p.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000+seconds, 0)) }

@@ -78,7 +78,7 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 	rules := []plan.RuleID{a.rule("web"), b.rule("web")}
 	slices.Sort(rules)
 	if want := []plan.RuleID{plan.RuleNameInUse, plan.RuleRun}; !slices.Equal(rules, want) {
-		t.Errorf("rules of the last decisions of the two podds: got %q, want %q", rules, want)
+		t.Errorf("rules of the last decisions of the two podds, sorted: got %q, want %q", rules, want)
 	}
 }
 

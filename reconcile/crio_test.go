@@ -116,7 +116,7 @@ func TestCRIO_StartFails(t *testing.T) {
 		m.advance(time.Second)
 		waiting := m.report("web").Pod.Status.ContainerStatuses[0].State.Waiting
 		if waiting == nil || waiting.Reason != "RunContainerError" || !strings.Contains(waiting.Message, "a hook failed") {
-			t.Errorf("after the failed start: got %+v, want RunContainerError with its cause", waiting)
+			t.Errorf("after the failed start: got waiting state %+v, want RunContainerError with \"a hook failed\" in the message", waiting)
 		}
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")

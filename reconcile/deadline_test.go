@@ -65,7 +65,7 @@ containers: [{name: app, image: "web:1"}]`)
 		m.wantState("job 0 ready", "job/app 0 running")
 		m.advance(time.Minute)
 		if r := m.report("job"); r.Finished == nil || r.Finished.Reason != plan.ReasonDeadlineExceeded {
-			t.Errorf("job: got end %+v, want reason %s\n%s", r.Finished, plan.ReasonDeadlineExceeded, r.Decision)
+			t.Errorf("PodEnd of job: got %+v, want reason %s\n%s", r.Finished, plan.ReasonDeadlineExceeded, r.Decision)
 		}
 	})
 }

@@ -18,12 +18,12 @@ func (m *machine) wantKilled() {
 	m.settle()
 	m.wantState()
 	if took := m.Calls("StopPodSandbox")[0].At.Sub(began); took < 7*time.Second || took > 8*time.Second {
-		m.t.Errorf("sandbox stopped: got it after %s, want it after the grace period of 7s", took)
+		m.t.Errorf("time until the sandbox stopped: got %s, want the grace period of 7s", took)
 	}
 }
 
-// TestDelete_Again checks that the grace period of one deletion does not apply to the next deletion
-// of the same pod.
+// TestDelete_Again deletes a pod, creates it again and deletes it again. The grace period of the first
+// deletion does not apply to the second deletion.
 func TestDelete_Again(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := pod(t, "web", slowEnd)

@@ -30,7 +30,7 @@ type gpus struct {
 	broken    error
 }
 
-// allocations returns the IDs of each allocation.
+// allocations returns the device IDs of each Allocate call, in the order of the calls.
 func (g *gpus) allocations() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,7 +171,7 @@ func TestDevices_EarlierVersion(t *testing.T) {
 		m.setPods(gpuPod(t, "one", 1, "terminationGracePeriodSeconds: 1"))
 		m.advance(2 * time.Second)
 		if got := m.gpusOf("one"); got != "a" || len(g.allocations()) != 2 {
-			t.Errorf("device of pod one: got %q after allocations %q, want a after two\n%s", got, g.allocations(), m.state())
+			t.Errorf("device of pod one: got %q, want \"a\"; allocations: got %q, want two\n%s", got, g.allocations(), m.state())
 		}
 		// Without a plugin the successor would get no device, so the running version
 		// continues to run.
@@ -179,12 +179,12 @@ func TestDevices_EarlierVersion(t *testing.T) {
 		m.setPods(gpuPod(t, "one", 1, "terminationGracePeriodSeconds: 2"))
 		m.settle()
 		if got := m.gpusOf("one"); got != "a" || !strings.Contains(m.why("one"), "the earlier version keeps running") {
-			t.Errorf("pod one: got device %q and reason %q, want device a and the earlier version running\n%s", got, m.why("one"), m.state())
+			t.Errorf("pod one: got device %q and reason %q, want device a and a reason with \"the earlier version keeps running\"\n%s", got, m.why("one"), m.state())
 		}
 		register()
 		m.settle()
 		if got := m.gpusOf("one"); got != "a" || len(g.allocations()) != 3 || m.why("one") != "" {
-			t.Errorf("pod one: got device %q, allocations %q and reason %q, want device a after three and no reason\n%s", got, g.allocations(), m.why("one"), m.state())
+			t.Errorf("pod one: got device %q, allocations %q and reason %q, want device a, three allocations and no reason\n%s", got, g.allocations(), m.why("one"), m.state())
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestDevicesKilled(t *testing.T) {
 			m.settle()
 			m.wantState("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
 			if one, two := m.gpusOf("one"), m.gpusOf("two"); one+two != "ab" && one+two != "ba" {
-				t.Errorf("podd killed after %s: got devices %q of pod one and %q of pod two, want a and b in any order", time.Duration(at)*time.Millisecond/2, one, two)
+				t.Errorf("podd killed after %s: got device %q of pod one and device %q of pod two, want a and b in any order", time.Duration(at)*time.Millisecond/2, one, two)
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestDevices_UnknownVersion(t *testing.T) {
 		register()
 		m.settle()
 		if got := m.gpusOf("one"); got != "a" || m.report("other").Decision.Reason != "UnexpectedAdmissionError" {
-			t.Errorf("got device %q of pod one and decision %s about pod other, want device a and reason UnexpectedAdmissionError\n%s", got, m.report("other").Decision, m.state())
+			t.Errorf("device of pod one: got %q, want \"a\"; decision about pod other: got %s, want reason UnexpectedAdmissionError\n%s", got, m.report("other").Decision, m.state())
 		}
 	})
 }

@@ -37,8 +37,8 @@ func (n driverDisk) Remove(ctx context.Context, uid types.UID) error {
 	return n.Disk.Remove(ctx, uid)
 }
 
-// TestDrivers checks that failed preparations and removals of volumes are retried as soon as their
-// driver registers. This must not depend on how long the volumes have waited.
+// TestDrivers checks that a failed preparation or removal of volumes is retried as soon as the driver
+// of the volumes registers, even after a long wait.
 func TestDrivers(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		came := make(chan struct{}, 1)

@@ -25,7 +25,7 @@ func debugger(name, image, target string) v1.EphemeralContainer {
 	}, TargetContainerName: target}
 }
 
-// debug adds ephemeral containers to those of a pod.
+// debug adds ephemeral containers to a pod, as a debug request does.
 func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
 	m.t.Helper()
 	p := m.report(name).Pod
@@ -127,8 +127,8 @@ func TestEphemeral(t *testing.T) {
 	})
 }
 
-// TestEphemeralPending checks that a container that was accepted and not created yet is only in the
-// journal, and that the next podd creates the container once.
+// TestEphemeralPending checks an ephemeral container that podd accepted and did not create yet. It is
+// stored only in the journal, and after a restart podd creates it exactly once.
 func TestEphemeralPending(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -178,8 +178,8 @@ func TestEphemeral_LostResponse(t *testing.T) {
 	}
 }
 
-// TestEphemeralEdit checks that ephemeral containers are kept after an edit that does not stop the
-// pod, and are removed after another edit. A new sandbox has no ephemeral containers.
+// TestEphemeralEdit checks that ephemeral containers remain after an edit that does not stop the pod.
+// After an edit that replaces the sandbox they are removed, because a new sandbox has none.
 func TestEphemeralEdit(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -257,8 +257,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 	})
 }
 
-// TestEphemeralObjects checks that the objects that an ephemeral container reads are used, and that
-// no other container waits if such an object is missing.
+// TestEphemeralObjects checks that an ephemeral container gets the ConfigMap that it refers to. While
+// the ConfigMap is missing, no other container waits for it.
 func TestEphemeralObjects(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

@@ -52,8 +52,8 @@ func (m *machine) takeEvents() string {
 	return strings.Join(append(lines, ""), "\n")
 }
 
-// eventScenarios are the scenarios whose events are in testdata/event. Each scenario calls then
-// with a description of the step after which the events were sent.
+// eventScenarios are the scenarios whose events are in testdata/event. After each step, a scenario
+// calls the function then with a description of the step, which records the events since the last call.
 var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)){
 	"life": func(t *testing.T, m *machine, then func(string)) {
 		m.start()

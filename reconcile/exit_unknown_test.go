@@ -68,7 +68,7 @@ func TestExitUnknown(t *testing.T) {
 		policy  string
 		fault   runtimetest.Fault
 		heals   time.Duration // when the fault ends
-		restart bool          // podd does not run when the container ends
+		restart bool          // whether podd is stopped before the container ends, and started afterwards
 		code    int32
 		want    v1.PodPhase
 	}{
@@ -101,7 +101,7 @@ func TestExitUnknown(t *testing.T) {
 					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
 				}
 				if r := m.report("job"); !r.Decision.Steps[0].NeedsUser || r.Pod.Status.ContainerStatuses[0].Ready || r.Finished != nil {
-					t.Errorf("published while the exit code is unknown: got step %+v and container %+v, want a problem and an unready container", r.Decision.Steps[0], r.Pod.Status.ContainerStatuses[0])
+					t.Errorf("published while the exit code is unknown: got step %+v and container status %+v, want a step with a problem and a container that is not ready", r.Decision.Steps[0], r.Pod.Status.ContainerStatuses[0])
 				}
 				if c.heals < time.Hour {
 					m.advance(c.heals)
@@ -178,7 +178,7 @@ func TestExitUnknown_SandboxLost(t *testing.T) {
 				heal()
 				m.advance(time.Minute)
 				if st := m.report("job").Pod.Status; st.Phase != v1.PodSucceeded {
-					t.Errorf("in the end: got phase %s with %+v, want Succeeded", st.Phase, st.ContainerStatuses)
+					t.Errorf("in the end: got phase %s with container statuses %+v, want Succeeded", st.Phase, st.ContainerStatuses)
 				}
 				if n := len(m.Calls("CreateContainer")); n != 1 {
 					t.Errorf("created containers: got %d, want 1", n)
@@ -219,8 +219,8 @@ func TestExitUnknown_Gone(t *testing.T) {
 	})
 }
 
-// TestExitUnknown_GoneAfterRestartAll checks that a container that the runtime no longer lists is not
-// created again only because all containers of its pod were restarted together before.
+// TestExitUnknown_GoneAfterRestartAll checks a container that the runtime no longer lists, in a pod
+// whose containers were all restarted earlier. That earlier restart must not create the container again.
 func TestExitUnknown_GoneAfterRestartAll(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		pod := jobPod(t, "Never")
@@ -281,8 +281,8 @@ func TestExitUnknown_RestartsAnyway(t *testing.T) {
 	})
 }
 
-// TestExitUnknown_PodEnds checks that the end of a pod for another reason does not wait for an exit
-// code: A deadline ends the pod at once, and a deletion from the cluster ends it after two minutes.
+// TestExitUnknown_PodEnds checks a pod with an unknown exit code that ends for another reason. A
+// deadline ends the pod at once. A deletion from the cluster waits up to two minutes for the exit code.
 func TestExitUnknown_PodEnds(t *testing.T) {
 	t.Run("deadline", func(t *testing.T) {
 		run(t, func(t *testing.T, m *machine) {
@@ -300,7 +300,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 		})
 	})
 	for name, c := range map[string]struct {
-		heals time.Duration // zero: never
+		heals time.Duration // when the runtime reports the exit code; zero: never
 		want  int32         // the last exit code in the status
 	}{
 		"deleted, late":  {30 * time.Second, 0},
@@ -309,7 +309,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				var mu sync.Mutex
-				last := int32(-2) // -1: the status has no exit code
+				last := int32(-2) // the last published exit code; -1: the status has none; -2: nothing was published
 				m.options = func(o *reconcile.Options) {
 					useCluster(o)
 					publish := o.Publish

@@ -52,13 +52,15 @@ func (m *machine) journaledEnd(p *manifest.Pod) *plan.PodEnd {
 	return j.Finished
 }
 
-// protection is an end of a pod that must not wait for the disk, with the reason in the status.
+// protection is a cause that ends a pod and must not wait for the disk. Function end applies the cause,
+// and reason is the resulting reason in the status.
 type protection struct {
 	reason string
 	end    func(*machine, *manifest.Pod)
 }
 
-// protections are the ends that must not wait for a journal. The grace period of the pod is 5 s.
+// protections are the causes that end a pod although its journal cannot be written. The grace period
+// of the pod is 5 s.
 var protections = map[string]protection{
 	"storage limit": {plan.ReasonEvicted, func(m *machine, p *manifest.Pod) {
 		if err := m.current().router.Evict(m.t.Context(), p.Key, plan.Eviction{UID: p.UID, Hash: p.Hash, Message: "too big"}); err != nil {
@@ -78,7 +80,7 @@ terminationGracePeriodSeconds: 5
 volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]
 containers: [{name: app, image: "job:1", command: [sleep, inf], volumeMounts: [{name: v, mountPath: /v}]}]`
 
-// runLimited starts podd and a limited pod with a restart policy.
+// runLimited starts podd and a pod with a deadline and this restart policy.
 func (m *machine) runLimited(policy string) *manifest.Pod {
 	m.start()
 	p := pod(m.t, "web", strings.Replace(limited, "%s", policy, 1))
@@ -126,9 +128,9 @@ func TestProtectionWithoutJournal(t *testing.T) {
 	}
 }
 
-// TestProtectionWithoutJournal_Crash kills podd after it stopped a pod and before it could write
-// the reason. The pod is stopped again for the same reason, or starts as its restart policy allows,
-// without its data on disk.
+// TestProtectionWithoutJournal_Crash kills podd after it stopped a pod and before it could write the
+// reason. A pod with the restart policy Never has then failed, because its container has exited. With
+// the policy Always, an evicted pod runs again, and any other pod is stopped again for the same reason.
 func TestProtectionWithoutJournal_Crash(t *testing.T) {
 	for name, test := range protections {
 		for _, policy := range []string{"Always", "Never"} {
@@ -184,9 +186,9 @@ initContainers: [{name: side, image: "side:1", restartPolicy: Always}]
 volumes: [{name: v, emptyDir: {}}]
 containers: [{name: app, image: "job:1", command: [sleep, inf], volumeMounts: [{name: v, mountPath: /v}]}]`
 
-// TestEndWaitsForJournal checks that the end of a pod that ran once is not published before the end
-// is in the journal, because the pod could run twice. The resources of the pod are released before
-// the journal is written, because the pod may be what fills the disk.
+// TestEndWaitsForJournal checks that the end of a pod that runs once is not published before it is in
+// the journal. Otherwise a crash of podd could make the pod run twice. The volumes of the pod are
+// released before the journal is written, because the data of the pod may fill the disk.
 func TestEndWaitsForJournal(t *testing.T) {
 	for name, press := range map[string]func(*machine){
 		"":              nil,
@@ -253,7 +255,7 @@ func TestEndWaitsForJournal_Crash(t *testing.T) {
 			m.advance(2 * time.Minute)
 			m.wantState("job 0 dead", fmt.Sprint("job/app 0 exited ", code), "job/side 0 exited 143")
 			if fin := m.journaledEnd(p); fin == nil || fin.Failed != (code != 0) {
-				t.Errorf("end in the journal: got %+v, want failed %t", fin, code != 0)
+				t.Errorf("PodEnd in the journal: got %+v, want Failed %t", fin, code != 0)
 			}
 		})
 	}
@@ -275,9 +277,9 @@ type readOnlyDisk struct{ effect.Disk }
 func (readOnlyDisk) Release(context.Context, types.UID) error { return syscall.EROFS }
 func (readOnlyDisk) Remove(context.Context, types.UID) error  { return syscall.EROFS }
 
-// TestShutdownOnReadOnlyDisk checks that a shutdown of the node ends once every pod has
-// stopped, although their data on disk cannot be removed. One of the pods runs, the
-// manifest of the other was removed.
+// TestShutdownOnReadOnlyDisk checks that a shutdown of the node ends once both pods have stopped,
+// although their data on disk cannot be removed. One pod runs when the shutdown begins. The manifest of
+// the other pod was removed.
 func TestShutdownOnReadOnlyDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.disk = readOnlyDisk{m.disk}
@@ -293,7 +295,7 @@ func TestShutdownOnReadOnlyDisk(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("node shutdown: got no end within a minute\n%s", m.state())
+			t.Fatalf("node shutdown: not ended after a minute, want it ended\n%s", m.state())
 		}
 		m.wantState("web 0 dead", "web/app 0 exited 137")
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.ReasonTerminated {
@@ -318,7 +320,7 @@ func TestStopAll_ReadOnlyDisk(t *testing.T) {
 				t.Errorf("StopAll: got error %v, want one about default/web", err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("StopAll: got no return within a minute\n%s", m.state())
+			t.Fatalf("StopAll: not returned after a minute, want it returned\n%s", m.state())
 		}
 		if s := m.state(); strings.Contains(s, "running") {
 			t.Errorf("after StopAll: got a running container, want none:\n%s", s)
@@ -326,9 +328,8 @@ func TestStopAll_ReadOnlyDisk(t *testing.T) {
 	})
 }
 
-// TestDeadlineWithoutJournal_Shutdown checks a pod that was stopped because of its deadline, which
-// podd could not write. The pod fails because of the deadline even if the node shuts down in the
-// meantime.
+// TestDeadlineWithoutJournal_Shutdown checks a pod that was stopped at its deadline while its journal
+// could not be written. The reason of the failure stays the deadline if the node shuts down meanwhile.
 func TestDeadlineWithoutJournal_Shutdown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := m.runLimited("Always")
@@ -359,8 +360,8 @@ func (d slowDisk) Remove(ctx context.Context, uid types.UID) error {
 	return d.Disk.Remove(ctx, uid)
 }
 
-// TestSlowRemovalWithoutJournal checks that podd sleeps while it removes the directory of a
-// pod whose journal could not be written. Otherwise no time would pass in this test.
+// TestSlowRemovalWithoutJournal checks that podd waits without polling while it removes the directory
+// of a pod whose journal could not be written. If podd polled, the clock of this test would not advance.
 func TestSlowRemovalWithoutJournal(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.disk = slowDisk{m.disk, 5 * time.Minute}

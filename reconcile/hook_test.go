@@ -69,8 +69,8 @@ func (m *machine) waitingReason(name string, container string) string {
 	return ""
 }
 
-// TestHooks checks that hooks delay the steps after them, and that a hook and the stop share the
-// grace period.
+// TestHooks checks that a postStart hook delays the starts of the containers after it. A preStop hook
+// and the stop of its container together get no more than the grace period.
 func TestHooks(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -135,7 +135,7 @@ func TestHookFails(t *testing.T) {
 		if m.waitingReason("web", "app") != "" {
 			t.Errorf("waiting reason: got %q, want none\n%s", m.waitingReason("web", "app"), m.state())
 		}
-		// A failed preStop hook is reported and does not delay the stop.
+		// A failed preStop hook is logged and does not delay the stop.
 		c.setResult("drain", bad)
 		m.setPods()
 		m.settle()
@@ -246,8 +246,8 @@ containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command:
 	})
 }
 
-// TestHook_NotCanceled checks that the command of a hook is not canceled (see
-// plan.IsCancellable), but that nothing waits for it and its result is ignored.
+// TestHook_NotCanceled checks that podd does not cancel the command of a hook when the pod is stopped
+// or restarted (see plan.IsCancellable). podd does not wait for the command and ignores its result.
 func TestHook_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -306,8 +306,8 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 	})
 }
 
-// TestHook_ObservedLate checks that the preStop hook of a container without a status is
-// called if the pod is removed before the container is observed.
+// TestHook_ObservedLate checks a started container whose status could not be queried. Its preStop hook
+// is called even if the pod is removed before podd observes the container.
 func TestHook_ObservedLate(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.OnExec(func(string, []string) runtimetest.Program { return slow })
@@ -332,8 +332,8 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 	})
 }
 
-// TestRestart_StatusHangs checks that a restart for a user does not end a pod whose policy
-// is Never if there is no status of the new container.
+// TestRestart_StatusHangs checks a pod with the restart policy Never that a user restarts. The pod
+// keeps running even if the status query of the new container hangs.
 func TestRestart_StatusHangs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

@@ -96,8 +96,8 @@ func TestRemovalOnHungDisk(t *testing.T) {
 	})
 }
 
-// TestEndOnSlowDisk checks that the end of a pod that ran once waits for the journal and is
-// published with it. Each write takes longer than podd waits.
+// TestEndOnSlowDisk checks that the end of a pod that runs once is published as soon as the journal
+// is written. Each write takes longer than the time after which podd reports a slow disk.
 func TestEndOnSlowDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var slow atomic.Bool

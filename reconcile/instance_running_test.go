@@ -37,10 +37,10 @@ func TestAnnounces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runsInstance("/proc/self", id) {
-		t.Error("process that has the file with the ID open without the lock: got that it runs the instance, want that it does not")
+		t.Error("process that opened the file with the ID and does not hold the lock: runsInstance: got true, want false")
 	}
 	if !runsInstance("/proc/self", "fedcba9876543210") {
-		t.Error("process that holds the lock of the file with the ID: got that it does not run the instance, want that it does")
+		t.Error("process that holds the lock of the file with the ID: runsInstance: got false, want true")
 	}
 }
 
@@ -64,10 +64,10 @@ func TestRunsInstance_ForeignLockFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runsInstance("/proc/self", "0123456789abcdef") {
-		t.Error("empty lock file: got that the process runs the instance, want that it does not")
+		t.Error("process with an empty lock file: runsInstance: got true, want false")
 	}
 	if n, err := unix.Read(watch, make([]byte, 4096)); err != unix.EAGAIN {
-		t.Errorf("got %d bytes of events (error %v), want no open of the file", n, err)
+		t.Errorf("events about opens of the file: got %d bytes (error %v), want none", n, err)
 	}
 }
 

@@ -56,8 +56,8 @@ func holdInstance(t *testing.T, root string, adopt ...string) (pid int, end func
 	return cmd.Process.Pid, end
 }
 
-// TestAdoptInstance checks that an instance can be adopted once no podd runs it, even if
-// its root directory was moved, and that it stays adopted.
+// TestAdoptInstance checks that an instance can be adopted only while no podd runs it, even if its
+// root directory was moved. The next podd has still adopted the instance.
 func TestAdoptInstance(t *testing.T) {
 	dir := t.TempDir()
 	theirs, moved, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "moved"), filepath.Join(dir, "ours")
@@ -128,7 +128,7 @@ func TestAdoptInstance_NotAnnounced(t *testing.T) {
 	}
 	defer i.Close()
 	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the podd with PID %d runs it", pid)) {
-		t.Errorf("got %v, want an error that names PID %d", err, pid)
+		t.Errorf("Adopt: got error %v, want one that names PID %d", err, pid)
 	}
 }
 
@@ -145,28 +145,28 @@ func TestAdoptedInstanceReturns(t *testing.T) {
 	i.Close()
 	pid, end := holdInstance(t, ours, id)
 	if i, err := reconcile.LockRoot(theirs); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("PID %d", pid)) {
-		t.Errorf("LockRoot while another podd has adopted the instance: got %+v (error %v), want an error with its PID", i, err)
+		t.Errorf("LockRoot while another podd has adopted the instance: got %+v (error %v), want an error with the PID of that podd", i, err)
 	}
 	end()
 	_, end = holdInstance(t, theirs)
 	i, err = reconcile.LockRoot(ours)
 	if err != nil || len(i.AdoptedIDs) > 0 || !slices.Equal(i.ContestedIDs, []string{id}) {
-		t.Fatalf("instance while the adopted one runs: got %+v (error %v), want contested %s", i, err, id)
+		t.Fatalf("LockRoot while a podd runs the adopted instance: got %+v (error %v), want ContestedIDs %s and no AdoptedIDs", i, err, id)
 	}
 	if err := i.Adopt(id); err != nil || len(i.AdoptedIDs) > 0 {
-		t.Errorf("Adopt of a contested instance: got adopted %q (error %v), want none and no error", i.AdoptedIDs, err)
+		t.Errorf("Adopt of a contested instance: got AdoptedIDs %q (error %v), want none and no error", i.AdoptedIDs, err)
 	}
 	i.Close()
 	end()
 	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.AdoptedIDs, []string{id}) {
-		t.Errorf("instance after the adopted one exited: got %+v (error %v), want adopted %s", i, err, id)
+		t.Errorf("LockRoot after the podd of the adopted instance exited: got %+v (error %v), want AdoptedIDs %s", i, err, id)
 	}
 	i.Close()
 }
 
-// TestLostRoot checks that pods whose root directory is lost make desired pods with the same names
-// wait. After they are adopted, they continue to run without any call of the runtime, or stop with
-// their grace period.
+// TestLostRoot checks running pods of an instance whose root directory is lost. Desired pods with the
+// same names wait until the instance is adopted. Then a desired pod continues to run without any call
+// that starts something, and a pod that is not desired stops with its grace period.
 func TestLostRoot(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := pod(t, "web", `volumes: [{name: v, emptyDir: {}}]
@@ -203,7 +203,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		m.wantState("web 0 ready", "web/app 0 running")
 		for _, call := range m.Calls("StopPodSandbox") {
 			if took := call.At.Sub(began); took < 7*time.Second || took > 8*time.Second {
-				t.Errorf("container stopped: got it after %s, want it after 7s", took)
+				t.Errorf("time until the container stopped: got %s, want 7s", took)
 			}
 		}
 		if n := len(m.Calls("StopPodSandbox")); n == 0 {
@@ -222,8 +222,8 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 	})
 }
 
-// TestInstance_CheckRoot checks that a directory that takes the place of the locked one is
-// noticed, whether a podd has used it or not.
+// TestInstance_CheckRoot checks that CheckRoot returns an error if the locked directory was moved, and
+// if another directory has its path. That directory may be empty or of another instance.
 func TestInstance_CheckRoot(t *testing.T) {
 	dir := t.TempDir()
 	root, used, moved := filepath.Join(dir, "root"), filepath.Join(dir, "used"), filepath.Join(dir, "moved")
@@ -241,7 +241,7 @@ func TestInstance_CheckRoot(t *testing.T) {
 		t.Helper()
 		err := i.CheckRoot()
 		if replaced != (err != nil) {
-			t.Errorf("%s: got error %v, want one: %t", what, err, replaced)
+			t.Errorf("%s: got error %v, want an error: %t", what, err, replaced)
 		}
 		if err != nil && (!strings.Contains(err.Error(), root) || !strings.Contains(err.Error(), "restart podd")) {
 			t.Errorf("%s: got error %q, want the directory and the remedy", what, err)

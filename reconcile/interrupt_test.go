@@ -85,8 +85,8 @@ func (m *machine) killSandboxes() {
 	}
 }
 
-// alive returns the sandboxes and containers without attempts and exit codes. It omits exited
-// containers if another container with the same name runs.
+// alive returns the sandboxes and containers without attempts and exit codes. It omits exited init
+// containers, and exited containers if another container with the same name runs.
 func (m *machine) alive() []string {
 	var out []string
 	for _, line := range slices.Concat(m.Sandboxes(), m.Containers()) {
@@ -112,7 +112,7 @@ func (s story) check(t *testing.T, m *machine) {
 	m.checkStarts(t)
 }
 
-// checkStarts checks that a job that ran is not run again.
+// checkStarts checks that the container of a job is started at most once.
 func (m *machine) checkStarts(t *testing.T) {
 	t.Helper()
 	starts := 0

@@ -14,8 +14,8 @@ import (
 	"podd/runtime/logs"
 )
 
-// leftovers contains the log directories of pods, and for each container the number of attempts with
-// logs in the directory.
+// leftovers contains the log directories of pods: for each pod UID and each container, the number of
+// attempts that have logs.
 type leftovers struct {
 	logs string
 

@@ -113,7 +113,7 @@ func newMachineWithRuntime(t *testing.T, on *runtimetest.Runtime) *machine {
 	}
 }
 
-// start starts podd. The sources report the same pods as before.
+// start starts podd. The sources report the same pods as to the previous podd.
 func (m *machine) start() {
 	d := &podd{snapshots: make(chan runtime.Snapshot), sets: make(chan *manifest.Set), nodes: make(chan runtime.Node)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -301,8 +301,8 @@ func (m *machine) wantCalls(want ...string) {
 	m.wantCallsWith("", want...)
 }
 
-// wantCallsWith works like wantCalls, but also requires the call aside, which may come at any
-// position because it is concurrent with the others. "" requires no additional call.
+// wantCallsWith works like wantCalls, but also requires the call in aside. That call may be at any
+// position, because it is concurrent with the other calls. If aside is "", it requires no other call.
 func (m *machine) wantCallsWith(aside string, want ...string) {
 	m.t.Helper()
 	var got []string
@@ -312,7 +312,7 @@ func (m *machine) wantCallsWith(aside string, want ...string) {
 	if at := slices.Index(got, aside); at >= 0 {
 		got = slices.Delete(got, at, at+1)
 	} else if aside != "" {
-		m.t.Fatalf("calls of podd: got no %s, want one at any position", aside)
+		m.t.Fatalf("calls of podd: got none that is %q, want one at any position", aside)
 	}
 	if !slices.Equal(got, want) {
 		m.t.Fatalf("calls of podd: got\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())

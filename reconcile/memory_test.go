@@ -41,7 +41,7 @@ func TestFinishedSurvives(t *testing.T) {
 		m.wantState()
 		m.wantCalls()
 		if r := m.report("job"); r.Decision.Rule != plan.RuleFinished || !r.Finished.Failed || r.Pod.Status.Phase != "Failed" {
-			t.Errorf("got decision %s, end %+v and phase %s, want rule %s, a failure and Failed", r.Decision, r.Finished, r.Pod.Status.Phase, plan.RuleFinished)
+			t.Errorf("got decision %s, PodEnd %+v and phase %s, want rule %s, a PodEnd with Failed true, and phase Failed", r.Decision, r.Finished, r.Pod.Status.Phase, plan.RuleFinished)
 		}
 		// If the manifest is removed and added again, the finished pod starts again.
 		m.setPods()
@@ -85,13 +85,12 @@ func (m *machine) restartInGrace(p *manifest.Pod, between func()) {
 	m.wantState()
 	calls := m.Calls("StopPodSandbox")
 	if took := calls[len(calls)-1].At.Sub(began); took < 30*time.Second || took > 31*time.Second {
-		m.t.Errorf("container stopped: got it after %s, want it after 30s", took)
+		m.t.Errorf("time until the container stopped: got %s, want 30s", took)
 	}
 }
 
-// TestStoppingSurvives checks that a termination continues with the rest of its grace period if
-// podd is restarted during the termination. The new podd reads the sources first or observes the
-// runtime first.
+// TestStoppingSurvives checks that a termination continues with the rest of its grace period if podd
+// is restarted meanwhile.
 func TestStoppingSurvives(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

@@ -67,7 +67,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		m.restart()
 		all()
 
-		// The file is also removed, and the journal contains the message.
+		// The file is removed, so that the next podd can read the message only from the journal.
 		m.kill()
 		if err := os.RemoveAll(filepath.Join(m.root, "pods", string(job.UID), "containers")); err != nil {
 			t.Fatal(err)

@@ -129,8 +129,8 @@ func TestObjectsOverARestartOfPodd(t *testing.T) {
 	})
 }
 
-// TestRestartOnChange checks that a pod that requests a restart on changes is replaced as after an
-// edit, as soon as its objects exist.
+// TestRestartOnChange changes the objects of a pod that requests a restart on such changes. The pod is
+// replaced as after an edit, as soon as all its objects exist.
 func TestRestartOnChange(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		asks := podOf(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, annotations: {podd/restart-on-change: \"true\"}}\nspec:\n  "+strings.ReplaceAll(readsConf, "\n", "\n  "))
@@ -249,8 +249,8 @@ func (m *machine) withObjects(s *manifest.Set) *manifest.Set {
 	return s
 }
 
-// TestRestartOnChangeWithFixedUID checks a pod whose directory is the same for both
-// versions, and is removed between them.
+// TestRestartOnChangeWithFixedUID checks a restart on changes of a pod with a fixed UID. The versions
+// before and after the change have the same directory, which is removed in between.
 func TestRestartOnChangeWithFixedUID(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		asks := podOf(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: fixed, annotations: {podd/restart-on-change: \"true\"}}\nspec:\n  "+strings.ReplaceAll(readsConf, "\n", "\n  "))

@@ -101,7 +101,7 @@ func TestUnreadableJournal(t *testing.T) {
 					return
 				}
 				if err != nil || len(m.dirs()) > 0 {
-					t.Errorf("removing the directory: got error %v and directories %q, want none", err, m.dirs())
+					t.Errorf("removing the directory: got error %v and remaining directories %q, want no error and no directories", err, m.dirs())
 				}
 				if all := m.nodeProblems(); len(all) > 0 {
 					t.Errorf("problems after the removal: got %q, want none", all)
@@ -210,7 +210,7 @@ func TestOtherAgentsDirectories(t *testing.T) {
 		router := m.current().router
 		orphans, err := router.Orphans(t.Context())
 		if err != nil || len(orphans) != 3 || orphans[0].UID != "mounted" || orphans[1].Path != filepath.Join(m.root, "pods/with-data") {
-			t.Errorf("orphans: got %+v (error %v), want three", orphans, err)
+			t.Errorf("Orphans: got %+v (error %v), want three", orphans, err)
 		}
 		for _, uid := range []types.UID{"foreign-other", "without", "../x"} {
 			if err := router.RemoveOrphan(t.Context(), uid); err == nil {
@@ -363,7 +363,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 					t.Errorf("problems in the end: got %q, want none", all)
 				}
 				if phase := m.report("job").Pod.Status.Phase; (phase == v1.PodSucceeded) != (len(test.want) == 0) {
-					t.Errorf("phase in the end: got %s, want Succeeded only without calls %q\n%s", phase, test.want, m.state())
+					t.Errorf("phase in the end: got %s, want Succeeded exactly if the wanted calls are none; wanted calls: %q\n%s", phase, test.want, m.state())
 				}
 			})
 		})

@@ -24,7 +24,7 @@ func (m *machine) setPressure(c pressure.Conditions) {
 func (m *machine) wantPhase(when, name string, phase v1.PodPhase, reason string) {
 	m.t.Helper()
 	if st := m.report(name).Pod.Status; st.Phase != phase || st.Reason != reason {
-		m.t.Errorf("%s %s: got phase %s, reason %q (%s), want %s, %q; decision: %s", name, when, st.Phase, st.Reason, st.Message, phase, reason, m.report(name).Decision)
+		m.t.Errorf("pod %s %s: got phase %s and reason %q (message %q), want phase %s and reason %q; decision: %s", name, when, st.Phase, st.Reason, st.Message, phase, reason, m.report(name).Decision)
 	}
 }
 
@@ -57,8 +57,8 @@ func TestPressure_Admission(t *testing.T) {
 	})
 }
 
-// TestPressure_Awaited checks that no pod starts before the pressure conditions are known, that pods
-// keep running if podd is restarted, and that the wait ends if the conditions remain unknown.
+// TestPressure_Awaited checks that no pod starts before podd has observed the pressure conditions.
+// After two seconds without an observation, pods start anyway. A restart of podd stops no pod.
 func TestPressure_Awaited(t *testing.T) {
 	await := func(o *reconcile.Options) { o.AwaitPressure = true }
 	soon := 100 * time.Millisecond
@@ -135,7 +135,7 @@ func TestPressure_Restart(t *testing.T) {
 		m.wantPhase("under pressure", "web", v1.PodFailed, "Evicted")
 		for _, e := range m.events {
 			if isEviction := e.Reason == plan.ReasonEvicted; isEviction != (e.Annotations["starved_resource"] == "memory") {
-				t.Errorf("event %s of %s: got the annotations %q", e.Reason, e.Pod, e.Annotations)
+				t.Errorf("event %s of %s: got annotations %q, want starved_resource \"memory\" exactly if the reason is %s", e.Reason, e.Pod, e.Annotations, plan.ReasonEvicted)
 			}
 		}
 		if why := m.report("web").Decision.Why; !strings.Contains(why, "memory.available: 50Mi available, threshold 100Mi; the pod waits to start again: the node has the condition [MemoryPressure]") {

@@ -50,7 +50,7 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 			acts := len(p.Decision.Actions) > 0
 			switch {
 			case p.Key == one && acts == c.stay, p.Key == static.Key && acts != c.first:
-				t.Errorf("%s: decision about %s: got rule %s with actions %v, want actions for static (%t) and for one (%t)", name, p.Key, p.Decision.Rule, p.Decision.Actions, c.first, !c.stay)
+				t.Errorf("%s: decision about %s: got rule %s with actions %v, want any actions for pod static: %t, and for pod one: %t", name, p.Key, p.Decision.Rule, p.Decision.Actions, c.first, !c.stay)
 			}
 		}
 		if len(planned) != 2 {
@@ -85,7 +85,7 @@ func TestPreview_Images(t *testing.T) {
 		d := planned[0].Decision
 		isPull := func(a plan.Action) bool { _, ok := a.(plan.EnsureImage); return ok }
 		if pulls := slices.ContainsFunc(d.Actions, isPull); pulls != c.pulls || len(d.Actions) == 0 {
-			t.Errorf("%s: got a plan that pulls the image: %t, want %t\n%s", name, pulls, c.pulls, d)
+			t.Errorf("%s: plan pulls the image: got %t, want %t\n%s", name, pulls, c.pulls, d)
 		}
 	}
 }

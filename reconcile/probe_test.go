@@ -150,7 +150,7 @@ func TestProbes(t *testing.T) {
 			`why="liveness probe failed: the command took longer than 1s"`,
 		} {
 			if strings.Count(log.String(), want) != 1 {
-				t.Errorf("log messages %q: got %d, want 1:\n%s", want, strings.Count(log.String(), want), log.String())
+				t.Errorf("log records with %q: got %d, want 1:\n%s", want, strings.Count(log.String(), want), log.String())
 			}
 		}
 	})
@@ -183,7 +183,7 @@ func TestProbesAfterRestart(t *testing.T) {
 		m.start()
 		m.settle()
 		if got := *first.Load(); got != "true true True" {
-			t.Errorf("first report: got %s, want started, ready and condition True", got)
+			t.Errorf("first report: started, ready and condition Ready: got %s, want true true True", got)
 		}
 		m.wantProbeState("web", "true true True")
 		m.wantCalls()
@@ -195,7 +195,7 @@ func TestProbesAfterRestart(t *testing.T) {
 		m.start()
 		m.advance(100 * time.Millisecond)
 		if got := m.probeState("web"); got != "false false False" {
-			t.Errorf("first report without a journal: got %s, want false for all", got)
+			t.Errorf("first report without a journal: started, ready and condition Ready: got %s, want false false False", got)
 		}
 		m.settle()
 		m.wantProbeState("web", "true true True")
@@ -229,9 +229,9 @@ func TestLivenessFailure_Restart(t *testing.T) {
 var deaf = strings.NewReplacer(`image: "web:1"`, `image: "web:1"
   command: [sleep, inf]`, "periodSeconds: 10", "periodSeconds: 2, failureThreshold: 1").Replace(probed)
 
-// TestReadiness_Stopping checks that of the probes of a pod that is being stopped, only the
-// readiness probe continues until its container exits. An attempt in progress does not delay the
-// stop.
+// TestReadiness_Stopping checks the probes of a pod that is being stopped. The readiness probe
+// continues until its container exits, and no other probe continues. An attempt that is in progress
+// does not delay the stop.
 func TestReadiness_Stopping(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -281,7 +281,7 @@ func TestReadiness_Replaced(t *testing.T) {
 		m.settle()
 		m.wantProbeState("web", "true true True")
 		if ready, other := c.takeCount("ready"), c.takeCount("other"); ready > 5 || other == 0 {
-			t.Errorf("probes: got %d of the removed version and %d of the new one, want at most 5 and at least one", ready, other)
+			t.Errorf("probes of the removed version: got %d, want at most 5; probes of the new version: got %d, want at least 1", ready, other)
 		}
 		m.wantCallsWith("RemovePodSandbox web", "StopContainer web/app", "StopPodSandbox web", "RunPodSandbox web", "CreateContainer web/app", "StartContainer web/app")
 	})
@@ -317,8 +317,8 @@ func TestProbes_FailedPod(t *testing.T) {
 	}
 }
 
-// TestProbes_NotCanceled checks that a command that is being started when the pod is stopped
-// is not canceled; see plan.IsCancellable.
+// TestProbes_NotCanceled checks that podd does not cancel the command of a probe that the runtime is
+// starting when the pod is stopped; see plan.IsCancellable.
 func TestProbes_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -426,7 +426,7 @@ func TestSpreadAfterStart(t *testing.T) {
 			most, all = max(most, n), all+n
 		}
 		if all != 40 || most > 5 {
-			t.Errorf("probes: got %d in the first period and up to %d in a tenth of a second, want 40 and at most 5", all, most)
+			t.Errorf("probes in the first period: got %d, want 40; most probes in a tenth of a second: got %d, want at most 5", all, most)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestPulls(t *testing.T) {
 		}
 		m.advance(2 * time.Minute)
 		if got := m.report("web"); len(got.Pulls) != 0 {
-			t.Errorf("pulls after the image is present: got %+v, want none", got.Pulls)
+			t.Errorf("pulls after the image is on the node: got %+v, want none", got.Pulls)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestKnownAs(t *testing.T) {
 		"only its containers":       {[]runtime.Incarnation{{Sandbox: runtime.Sandbox{UID: "k"}}}, nil, true, ""},
 	} {
 		if got := recordedUID(p, c.past, &runtime.Pod{Incarnations: c.seen}, c.adopt); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
+			t.Errorf("%s: got UID %q, want %q", name, got, c.want)
 		}
 	}
 	if got := recordedUID(p, nil, nil, true); got != "" {
@@ -52,8 +52,8 @@ func TestKnownAs(t *testing.T) {
 	}
 }
 
-// TestRecognize_Started checks that a pod that runs with its own UID keeps that UID. This is also
-// so if the pod has no sandbox for a moment and a journal contains another UID.
+// TestRecognize_Started checks that a pod that runs with its own UID keeps that UID, even if it has no
+// sandbox for a moment and a journal contains another UID.
 func TestRecognize_Started(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: i}]}"), decode.Options{Kind: manifest.KindFile})
 	p := f.Pods[0]
@@ -64,7 +64,7 @@ func TestRecognize_Started(t *testing.T) {
 	if got := r.recognize(set, before).Set.Pods[p.Key]; got != p {
 		t.Errorf("pod that runs with its own UID: got UID %s, want %s", got.UID, p.UID)
 	}
-	// The source is read only now.
+	// For a source that is read for the first time, the UID in the journal is used.
 	if got := r.recognize(set, nil).Set.Pods[p.Key]; got.UID != "k" {
 		t.Errorf("pod whose journal has another UID: got UID %s, want k of the journal", got.UID)
 	}

@@ -94,10 +94,9 @@ func (q *quotingError) Error() string {
 	return fmt.Sprintf("invalid config %q, env=%s", markers, strings.Join(markers, ",NAME="))
 }
 
-// TestLogsAndEventsShowNothingPrivate makes each call of the runtime fail with an error that quotes
-// every private value of the pod. In the meantime, the pod starts, is edited and is removed. The
-// values must be neither in the log at debug level nor in the events, and neither must the
-// termination message from the log of a container.
+// TestLogsAndEventsShowNothingPrivate starts, edits and removes a pod, while calls of the runtime fail
+// with an error that quotes every private value of the pod. The log at debug level and the events must
+// contain none of these values. They must not contain the termination message of a container either.
 func TestLogsAndEventsShowNothingPrivate(t *testing.T) {
 	for _, method := range []string{
 		"RunPodSandbox", "PodSandboxStatus", "CreateContainer", "StartContainer", "ContainerStatus", "StopContainer",

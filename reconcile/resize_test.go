@@ -114,7 +114,7 @@ func TestResize_Inherited(t *testing.T) {
 					t.Errorf("restarts of pod %s with the pod-level limit %s: got %d, want %d", name, memory, got, restarts)
 				}
 				if m.report(name).IsResizePending {
-					t.Errorf("resize of pod %s to %s: got pending, want complete", name, memory)
+					t.Errorf("resize of pod %s to %s: got it pending, want it complete", name, memory)
 				}
 			}
 		}
@@ -135,7 +135,7 @@ func TestResize(t *testing.T) {
 		m.wantMemory("web", "128Mi", 128<<20)
 		m.wantCalls("UpdateContainerResources web/app")
 		if r := m.report("web"); r.IsResizePending || len(r.ReservedVersions) != 1 {
-			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.IsResizePending, r.ReservedVersions)
+			t.Errorf("got IsResizePending %t and ReservedVersions %v, want IsResizePending false and one version", r.IsResizePending, r.ReservedVersions)
 		}
 		m.restart()
 		m.wantCalls("UpdateContainerResources web/app")
@@ -167,7 +167,7 @@ func TestResizeKilled(t *testing.T) {
 		m.kill()
 		remove()
 		if text, err := os.ReadFile(m.journal(p)); err != nil || strings.Contains(string(text), "128Mi") {
-			t.Errorf("journal: got %s (error %v), want no 128Mi", text, err)
+			t.Errorf("journal before the size is written: got %s (error %v), want one without \"128Mi\"", text, err)
 		}
 		m.ForgetCalls()
 		m.start()
@@ -176,7 +176,7 @@ func TestResizeKilled(t *testing.T) {
 		m.wantCalls("UpdateContainerResources web/app")
 		var j struct{ Sizes map[string]string }
 		if text, err := os.ReadFile(m.journal(p)); err != nil || json.Unmarshal(text, &j) != nil || len(j.Sizes) != 2 {
-			t.Errorf("journal: got %s (error %v), want 2 sizes", text, err)
+			t.Errorf("journal after the resize is repeated: got %s (error %v), want one with 2 sizes", text, err)
 		}
 	})
 }
@@ -208,9 +208,9 @@ func TestResizeFails(t *testing.T) {
 	})
 }
 
-// TestResizeBelowUse checks a memory limit that does not exceed the memory in use. It is rejected
-// with the kubelet's message before the runtime is called, on either version of cgroups, and is set
-// when less memory is in use.
+// TestResizeBelowUse checks a resize to a memory limit below the memory in use, with both versions of
+// cgroups. podd rejects it with the kubelet's message and does not call the runtime. When less memory
+// is in use, podd sets the limit.
 func TestResizeBelowUse(t *testing.T) {
 	for _, v2 := range []bool{false, true} {
 		run(t, func(t *testing.T, m *machine) {
@@ -263,8 +263,8 @@ func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 	})
 }
 
-// TestResizeBelowUse_OfPod checks the memory that no container is charged with, such as
-// that of an emptyDir in memory.
+// TestResizeBelowUse_OfPod checks a resize of a pod whose cgroup uses more memory than the new limit,
+// although its containers use less. An example is the memory of an emptyDir in memory.
 func TestResizeBelowUse_OfPod(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var used, limit atomic.Int64
@@ -280,7 +280,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		m.settle()
 		const want = "cannot decrease memory limits: attempting to set pod memory limit (33554432) below current usage (50331648)"
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, want) || limit.Load() != 64<<20 {
-			t.Errorf("got %q in condition PodResizeInProgress and limit %d, want %q in it and %d", got, limit.Load(), want, 64<<20)
+			t.Errorf("message of condition PodResizeInProgress: got %q, want %q in it; memory limit of the pod's cgroup: got %d, want %d", got, want, limit.Load(), 64<<20)
 		}
 		// The memory in use grows between the resize of the container and the resize of the pod's
 		// cgroup.
@@ -291,7 +291,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		remove()
 		m.advance(10 * time.Minute)
 		if limit.Load() != 64<<20 || !strings.Contains(m.condition("web", v1.PodResizeInProgress), "below current usage") {
-			t.Errorf("got limit %d and condition %q, want %d and one about the current usage", limit.Load(), m.condition("web", v1.PodResizeInProgress), 64<<20)
+			t.Errorf("memory limit of the pod's cgroup: got %d, want %d; condition PodResizeInProgress: got %q, want \"below current usage\" in it", limit.Load(), 64<<20, m.condition("web", v1.PodResizeInProgress))
 		}
 		used.Store(16 << 20)
 		m.advance(10 * time.Minute)
@@ -399,8 +399,8 @@ func TestResizeWithoutRoom(t *testing.T) {
 	})
 }
 
-// TestSizeOutlivesSandbox checks that a size that is not admitted is not applied to a new
-// sandbox, which has no container with the old size yet.
+// TestSizeOutlivesSandbox checks that a new sandbox gets the admitted size, not a desired size that
+// was not admitted. This must hold although the sandbox has no container with the admitted size yet.
 func TestSizeOutlivesSandbox(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) {
@@ -438,8 +438,8 @@ func TestResizeKeepsStart(t *testing.T) {
 	})
 }
 
-// TestResize_Revoked checks that the pod's cgroup, which was widened for both sizes, gets
-// its former size back when the resize fails and is revoked.
+// TestResize_Revoked checks the cgroup of a pod whose resize fails. During the resize the cgroup has
+// the higher of the former and the new limit. After the resize is revoked it has the former limit.
 func TestResize_Revoked(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		run(t, func(t *testing.T, m *machine) {

@@ -17,8 +17,8 @@ import (
 	"podd/runtime"
 )
 
-// TestReservations_OneAdmission checks that many reports of changed reservations cause one
-// admission of all pods, not one admission for each report.
+// TestReservations_OneAdmission checks that podd runs one admission of all pods after many reports of
+// changed reservations, not one admission for each report.
 func TestReservations_OneAdmission(t *testing.T) {
 	r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
 	pods := map[types.NamespacedName]*manifest.Pod{}
@@ -40,16 +40,16 @@ func TestReservations_OneAdmission(t *testing.T) {
 		return n
 	}
 	if n := orders(); n > 0 || !r.reservationsChanged {
-		t.Errorf("after reports alone: got %d orders and changed reservations %v, want none and true", n, r.reservationsChanged)
+		t.Errorf("after the reports, before the admission: got %d Orders and reservationsChanged %v, want no Orders and reservationsChanged true", n, r.reservationsChanged)
 	}
 	r.postOrders()
 	if n := orders(); n != 3 || r.reservationsChanged {
-		t.Errorf("after the admission: got %d orders and changed reservations %v, want 3 and false", n, r.reservationsChanged)
+		t.Errorf("after the admission: got %d Orders and reservationsChanged %v, want 3 Orders and reservationsChanged false", n, r.reservationsChanged)
 	}
 }
 
-// TestOrderPause checks that changed reservations wait for the end of the pause, except in a
-// shutdown.
+// TestOrderPause checks that the admission after changed reservations waits until the pause since the
+// last admission is over. In a shutdown it does not wait.
 func TestOrderPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})

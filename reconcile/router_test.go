@@ -94,10 +94,10 @@ func TestRemovedWhileDown(t *testing.T) {
 		m.wantState()
 		stops := m.Calls("StopContainer")
 		if took := stops[0].At.Sub(began); took > time.Second {
-			t.Errorf("first stop: got it after %s, want it within 1s", took)
+			t.Errorf("time until the first stop: got %s, want at most 1s", took)
 		}
 		if took := m.Calls("StopPodSandbox")[0].At.Sub(began); took < 7*time.Second || took > 8*time.Second {
-			t.Errorf("sandbox stopped: got it after %s, want it after the grace period of 7s", took)
+			t.Errorf("time until the sandbox stopped: got %s, want the grace period of 7s", took)
 		}
 		if len(m.dirs()) > 0 {
 			t.Errorf("pod directories after the removal: got %v, want none", m.dirs())
@@ -177,8 +177,8 @@ func TestStopAll_Canceled(t *testing.T) {
 	})
 }
 
-// TestRestart checks that Restart restarts running containers once, and only those of
-// the named pod.
+// TestRestart checks that Restart restarts the named container of a pod, or all its running
+// containers, once. It does not affect other pods.
 func TestRestart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -238,8 +238,8 @@ func TestRestart_Foreign(t *testing.T) {
 	})
 }
 
-// TestForeign_NotObserved checks that a foreign pod that was not observed yet reserves
-// its name all the same.
+// TestForeign_NotObserved checks that podd does not start a pod if a foreign pod has the same name,
+// even if podd has not observed the foreign pod yet.
 func TestForeign_NotObserved(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.MuteEvents(true)
@@ -446,8 +446,8 @@ func TestRuntimeComesLater(t *testing.T) {
 	})
 }
 
-// TestPublished checks that the published state is not older than the decision, even if
-// nothing happens afterwards.
+// TestPublished checks that each published report contains the state on which its decision is based,
+// even if nothing happens after the decision.
 func TestPublished(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.MuteEvents(true) // before the next relist, only effects change the state
@@ -489,7 +489,7 @@ func TestAdmission(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if r := m.report("a"); r.Decision.Rule != plan.RuleNotAdmitted || r.Decision.Reason != "HostPortConflict" {
-			t.Errorf("decision about a: got %v, want rule %s and reason HostPortConflict", r.Decision, plan.RuleNotAdmitted)
+			t.Errorf("decision about pod a: got %v, want rule %s and reason HostPortConflict", r.Decision, plan.RuleNotAdmitted)
 		}
 		// The same applies after a restart of podd, in any order of names.
 		m.restart()
@@ -633,7 +633,7 @@ func checkMovedUID(t *testing.T, m *machine, down bool) {
 	removed := m.Calls("RemovePodSandbox")[0].At
 	for _, c := range m.Calls("RunPodSandbox") {
 		if c.Subject == "default/new" && c.At.Before(removed) {
-			t.Errorf("start of pod \"new\": got it before the sandbox of pod \"old\" was removed, want it afterwards")
+			t.Errorf("pod \"new\" was started before the sandbox of pod \"old\" was removed, want it started afterwards")
 		}
 	}
 }
@@ -658,7 +658,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], ports: [{c
 		m.restart()
 		m.wantState("done 0 dead", "done/app 0 exited 0", "web 0 ready", "web/app 0 running")
 		if r := m.report("a"); r.Decision.Reason != "OutOfpods" {
-			t.Errorf("decision about a: got %s, want reason OutOfpods", r.Decision)
+			t.Errorf("decision about pod a: got %s, want reason OutOfpods", r.Decision)
 		}
 	})
 }
@@ -722,7 +722,7 @@ func TestDisk(t *testing.T) {
 		m.setPods(pod(t, "big", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 2Gi}}, env: [{name: DISK, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage, divisor: 1Gi}}}]}]`))
 		m.settle()
 		if r := m.report("big"); r.Decision.Reason != "OutOfephemeral-storage" {
-			t.Fatalf("decision about big: got %s, want reason OutOfephemeral-storage", r.Decision)
+			t.Fatalf("decision about pod big: got %s, want reason OutOfephemeral-storage", r.Decision)
 		}
 		if err := m.current().router.SetDiskCapacity(t.Context(), 4<<30, 3<<30); err != nil {
 			t.Fatal(err)
@@ -730,7 +730,7 @@ func TestDisk(t *testing.T) {
 		m.settle()
 		m.wantState("big 0 ready", "big/app 0 running")
 		if env := m.created("app")[0].Envs; len(env) == 0 || string(env[len(env)-1].Value) != "3" {
-			t.Errorf("variables: got %v, want the last to be 3", env)
+			t.Errorf("variables of the container: got %v, want the last with the value 3", env)
 		}
 		if err := m.current().router.SetDiskCapacity(t.Context(), 1<<30, 1<<30); err != nil {
 			t.Fatal(err)
@@ -740,8 +740,8 @@ func TestDisk(t *testing.T) {
 	})
 }
 
-// TestDisk_SmallChange checks that a small change of the size reaches only a pod that fits
-// now.
+// TestDisk_SmallChange checks that a small change of the disk size has an effect only if a waiting pod
+// fits because of it. The published size of the node's storage does not change.
 func TestDisk_SmallChange(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		const gib = 1 << 30
@@ -763,7 +763,7 @@ func TestDisk_SmallChange(t *testing.T) {
 			m.settle()
 			now := m.report("big")
 			if runs := now.Pod.Status.Phase == v1.PodRunning; runs != tt.runs || !runs && now != before {
-				t.Errorf("with %d GiB: got decision about big %s, want running %t", tt.size, now.Decision, tt.runs)
+				t.Errorf("with %d GiB: decision about pod big: got %s, want the pod running %t, and an unchanged report unless it runs", tt.size, now.Decision, tt.runs)
 			}
 			m.mu.Lock()
 			if got := m.node.EphemeralStorage; got != tt.shown*gib {
@@ -811,7 +811,7 @@ containers: [{name: app, image: "web:1", command: `+command+`, resources: {reque
 		m.setPods(big("new", "[web]"))
 		m.advance(20 * time.Second)
 		if r := m.report("new"); r.Decision.Reason != "OutOfmemory" {
-			t.Errorf("decision about new: got %s, want reason OutOfmemory\n%s", r.Decision, m.state())
+			t.Errorf("decision about pod new: got %s, want reason OutOfmemory\n%s", r.Decision, m.state())
 		}
 		m.advance(time.Minute)
 		m.wantState("new 0 ready", "new/app 0 running")

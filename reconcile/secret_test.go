@@ -18,7 +18,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// hidden is a text in every Secret and header of a pod.
+// hidden is a part of every value in a Secret, and of every probe or hook header of a pod.
 const hidden = "hunter2hunter2"
 
 const secretObjects = `apiVersion: v1
@@ -29,7 +29,7 @@ stringData: {p: hunter2hunter2, TOKEN: hunter2hunter2 as well}
 {apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "hunter2hunter2", "password": "hunter2hunter2"}}}'}}
 `
 
-// secretFields are the parts of a pod that hold something secret.
+// secretFields are the fields of a container that contain or refer to a secret value.
 var secretFields = []string{
 	"env: [{name: P, valueFrom: {secretKeyRef: {name: key, key: p}}}]",
 	"env: [{name: P, value: hunter2hunter2}, {name: Q, value: \"x $(P)\"}]",

@@ -114,7 +114,7 @@ func TestImageDamaged(t *testing.T) {
 			t.Helper()
 			const text = "image app:1 is damaged; podd has removed it and pulls it again"
 			if got := m.takeEvents(); !strings.Contains(got, text) {
-				t.Errorf("%s\nwant %q", got, text)
+				t.Errorf("events: got\n%s\nwant one with %q", got, text)
 			}
 			m.advance(2 * time.Minute)
 			if removals, pulls := len(m.Calls("RemoveImage")), len(m.Calls("PullImage")); removals != want || pulls != want {
@@ -380,10 +380,10 @@ func TestUserIDs_Foreign(t *testing.T) {
 		m.settle()
 		all := m.sandboxes("web")
 		if len(all) != 1 {
-			t.Fatalf("got %d sandboxes, want 1: %s", len(all), m.why("web"))
+			t.Fatalf("sandboxes of the pod: got %d, want 1; reason why the pod waits: %q", len(all), m.why("web"))
 		}
 		if got := ids(all[0].GetLinux().GetSecurityContext().GetNamespaceOptions()); got != 3*65536 {
-			t.Errorf("got IDs from %d, want from %d", got, 3*65536)
+			t.Errorf("first host ID of the pod: got %d, want %d", got, 3*65536)
 		}
 	})
 }

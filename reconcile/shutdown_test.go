@@ -90,8 +90,8 @@ func disrupted(st v1.PodStatus) bool {
 	})
 }
 
-// TestShutdownCancelled checks that pods that are being stopped stop and then run again,
-// and that others are not affected.
+// TestShutdownCancelled cancels a shutdown while two pods are being stopped. These pods stop and then
+// run again. The other pods keep running.
 func TestShutdownCancelled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -142,8 +142,8 @@ func TestShutdown_APIPod(t *testing.T) {
 	})
 }
 
-// TestShutdown_Stopping checks a pod that is being stopped already. It gets at most the grace
-// period of its group, and at most the rest of its own grace period.
+// TestShutdown_Stopping checks a pod that is already being stopped when a shutdown begins. It gets at
+// most the grace period of its group, and at most the rest of its own grace period.
 func TestShutdown_Stopping(t *testing.T) {
 	long := func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) }
 	for _, test := range []struct {

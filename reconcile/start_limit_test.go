@@ -164,8 +164,8 @@ func podName(request any) string {
 const twoContainers = `terminationGracePeriodSeconds: 5
 containers: [{name: main, image: "web:1"}, {name: app, image: "web:1"}]`
 
-// startBlocks are the causes that can keep a start of a container from returning, and how
-// long the end of its pod may then take.
+// startBlocks are the causes for which the start of a container does not return. Each has the time
+// within which the pod must then have stopped, and a function that makes the start block.
 var startBlocks = map[string]struct {
 	within time.Duration
 	block  func(m *machine, disk *deadServer) (release func())
@@ -218,7 +218,7 @@ func TestStopDuringStart(t *testing.T) {
 					test.end(m, p)
 					m.advance(block.within)
 					if slices.ContainsFunc(m.Containers(), func(c string) bool { return strings.HasPrefix(c, "default/nfs/main 0 running") }) {
-						t.Errorf("container main, whose start succeeded: got it running, want it stopped:\n%s\n%s", strings.Join(m.Containers(), "\n"), m.report("nfs").Decision)
+						t.Errorf("container main, whose start succeeded, still runs, want it stopped:\n%s\n%s", strings.Join(m.Containers(), "\n"), m.report("nfs").Decision)
 					}
 					release()
 					m.advance(3 * time.Minute)
@@ -229,13 +229,13 @@ func TestStopDuringStart(t *testing.T) {
 	}
 }
 
-// wantEnded fails the test unless a pod has failed for a reason or, without one, nothing
-// of it is left, and nothing of it runs.
+// wantEnded fails the test if a container of the pod runs. If reason is not "", the pod must also have
+// failed with this reason. If reason is "", no report and no directory of the pod may remain.
 func (m *machine) wantEnded(p *manifest.Pod, reason string) {
 	m.t.Helper()
 	for _, c := range m.Containers() {
 		if strings.HasPrefix(c, "default/"+p.Key.Name+"/") && strings.Contains(c, "running") {
-			m.t.Errorf("running containers of the pod: got %s, want none", c)
+			m.t.Errorf("running containers of the pod: got %q, want none", c)
 		}
 	}
 	r := m.report(p.Key.Name)

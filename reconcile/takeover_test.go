@@ -26,8 +26,8 @@ func (m *machine) makeClusterPodOfKubelet(name string) {
 
 func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
 
-// TestTakeOver checks that a kubelet's pod that may terminate by itself continues as a pod of podd.
-// However it ends, the pod is not created again. Other pods are replaced.
+// TestTakeOver checks a pod that a kubelet created and that may terminate by itself. podd takes it
+// over without a restart, and does not create it again after it has ended.
 func TestTakeOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		run  func(m *machine)
@@ -119,7 +119,7 @@ func TestTakeOver_Replaced(t *testing.T) {
 		m.setClusterPods(true, clusterPod("web", nil))
 		m.advance(time.Minute)
 		if made, ended := m.Calls("StartContainer"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || made[0].At.Before(ended[0].At) {
-			t.Errorf("got stops %v and starts %v, want one stop and then one start", ended, made)
+			t.Errorf("got stops %v and starts %v, want one stop, and one start after it", ended, made)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"podd/reconcile"
 )
 
-// TestTrace checks that the start of a pod is one trace, and that its end is traced.
+// TestTrace checks the spans of the start and of the termination of a pod. The start is one trace.
 func TestTrace(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		spans := tracetest.NewSpanRecorder()

@@ -60,9 +60,9 @@ func (w *worker) landed(f result.Result) {
 	w.handleResult(actionResult{Result: f})
 }
 
-// TestUnconfirmed checks that a worker needs a confirmation of an effect until it gets an
-// observation that began after the end of the effect. Therefore the router must post such an
-// observation even if the pod has not changed.
+// TestUnconfirmed checks that needsConfirmation returns true from the end of an effect until the worker
+// gets an observation that began later. While it returns true, the router posts every observation to
+// the worker, even if the pod has not changed.
 func TestUnconfirmed(t *testing.T) {
 	w, _ := bare(barePod("a"))
 	now := time.Now()

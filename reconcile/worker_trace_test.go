@@ -32,7 +32,7 @@ func TestSyncTracer(t *testing.T) {
 	prepare := plan.Decision{Phase: plan.PhasePrepare, Rule: "start"}
 	ctx, sandbox := tracer.beginAction(t.Context(), prepare, plan.RunSandbox{}, "u1")
 	if trace.SpanFromContext(ctx) != sandbox.Span {
-		t.Error("the context does not contain the span of the action")
+		t.Error("span in the context of the action: got another one, want the span of the action")
 	}
 	_, pull := tracer.beginAction(t.Context(), prepare, plan.EnsureImage{Container: "a", Image: "i:1"}, "u1")
 	if ctx, probe := tracer.beginAction(t.Context(), prepare, plan.RunProbe{Container: "a"}, "u1"); probe != nil || trace.SpanFromContext(ctx).SpanContext().IsValid() {
@@ -44,7 +44,7 @@ func TestSyncTracer(t *testing.T) {
 	tracer.endAction(pull, result.Result{Err: errors.New("password hunter2 is wrong"), Ended: ended})
 	tracer.endSync()
 	if got, want := spanNames(spans), "RunSandbox, EnsureImage, syncPod"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
+		t.Fatalf("ended spans: got %s, want %s", got, want)
 	}
 	all := spans.Ended()
 	for _, s := range all[:2] {
@@ -53,10 +53,10 @@ func TestSyncTracer(t *testing.T) {
 		}
 	}
 	if all[2].Parent().IsValid() {
-		t.Error("the sync has a parent, want none")
+		t.Error("span of the sync: got one with a parent, want one without a parent")
 	}
 	if got := all[1].Status(); got.Code != codes.Error || got.Description != "password *** is wrong" {
-		t.Errorf("status of the failed action: got %+v", got)
+		t.Errorf("status of the failed action: got %+v, want an error with the description \"password *** is wrong\"", got)
 	}
 	if got := all[2].Status(); got.Code != codes.Error {
 		t.Errorf("status of the sync: got %+v, want an error", got)
@@ -80,7 +80,7 @@ func TestSyncTracer_Stop(t *testing.T) {
 	_, pull := tracer.beginAction(t.Context(), run, plan.EnsureImage{Container: "b", Image: "i:1"}, "u1")
 	_, kill := tracer.beginAction(t.Context(), stop, plan.StopSandbox{ID: "s"}, "u1")
 	if got := spanNames(spans); got != "" {
-		t.Errorf("got %s, want no span that has ended", got)
+		t.Errorf("ended spans: got %s, want none", got)
 	}
 	ended := time.Now().Add(time.Second)
 	tracer.endAction(start, result.Result{Err: errors.New("no space left"), Ended: ended.Add(-time.Second)})
@@ -88,11 +88,11 @@ func TestSyncTracer_Stop(t *testing.T) {
 	tracer.endAction(kill, result.Result{Ended: ended.Add(time.Second)})
 	tracer.endSync()
 	if got, want := spanNames(spans), "StartContainer, EnsureImage, syncPod, StopSandbox, syncTerminatingPod"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
+		t.Fatalf("ended spans: got %s, want %s", got, want)
 	}
 	all := spans.Ended()
 	if got := all[1]; got.Status().Code != codes.Unset || !slices.Contains(got.Attributes(), attribute.Bool("podd.canceled", true)) {
-		t.Errorf("canceled action: got %+v, %v, want no error", got.Status(), got.Attributes())
+		t.Errorf("canceled action: got status %+v and attributes %v, want no error and podd.canceled true", got.Status(), got.Attributes())
 	}
 	if got := all[2]; got.Status().Code != codes.Error || !got.EndTime().Equal(ended) {
 		t.Errorf("syncPod: got status %+v and end %v, want an error and %v", got.Status(), got.EndTime(), ended)
@@ -109,7 +109,7 @@ func TestSyncTracer_Shutdown(t *testing.T) {
 	_, stop := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseStop}, plan.StopSandbox{ID: "s"}, "u1")
 	tracer.endAll(map[string]runningAction{"a": {span: start}, "s": {span: stop}, "probe": {}})
 	if n := len(spans.Ended()); n != 4 || len(spans.Started()) != 4 {
-		t.Errorf("got %d ended and %d started spans, want 4", n, len(spans.Started()))
+		t.Errorf("got %d ended and %d started spans, want 4 of each", n, len(spans.Started()))
 	}
 }
 
