@@ -383,8 +383,9 @@ func TestClusterPreempts(t *testing.T) {
 	})
 }
 
-// TestStaticPreempts_SmallDiskChange checks that a pod of a file preempts another pod when a small
-// change of the disk size makes that sufficient, although the verdicts keep their answers.
+// TestStaticPreempts_SmallDiskChange checks a pod of a file that is larger than the disk of the node.
+// After a small growth of the disk, the pod fits if it preempts another pod. podd must preempt that
+// pod, although the growth alone changes the Answer of no verdict.
 func TestStaticPreempts_SmallDiskChange(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		const gib = 1 << 30
@@ -491,8 +492,8 @@ func TestClusterAdmitsOnce(t *testing.T) {
 	}
 }
 
-// TestClusterRebooted checks that a pod is admitted again if only its directory is left, as a
-// kubelet does for all pods.
+// TestClusterRebooted checks a pod of which only the directory is left, as after a boot of the node.
+// podd checks its admission again, as a kubelet does for all pods, and rejects it.
 func TestClusterRebooted(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := clusterPod("web", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
@@ -515,7 +516,7 @@ func TestClusterRebooted(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState()
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "NodeAffinity" {
-			t.Errorf("status after the boot: got %+v, want Failed with reason NodeAffinity", s)
+			t.Errorf("status after the restart: got %+v, want Failed with reason NodeAffinity", s)
 		}
 	})
 }

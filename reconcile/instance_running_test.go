@@ -15,9 +15,9 @@ import (
 	"podd/runtime/runtimetest/child"
 )
 
-// TestAnnounces checks that a process runs an instance if it holds the lock of the file with the
-// ID. A lock file that the process opens only to look for the ID does not count.
-func TestAnnounces(t *testing.T) {
+// TestRunsInstance checks that a process runs an instance only if it holds the lock of the file with
+// the ID. A process that has only opened the file, for example to read the ID, does not run it.
+func TestRunsInstance(t *testing.T) {
 	const id = "0123456789abcdef"
 	open := func(text string) *os.File {
 		path := filepath.Join(t.TempDir(), lockFileName)

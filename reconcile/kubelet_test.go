@@ -222,9 +222,9 @@ func repeats(lines []string, line string) bool {
 	return false
 }
 
-// ordered returns the order that a story requires: for each step the requests that are not
-// commands, and then the commands of each container. Concurrent requests are sorted: starts of
-// regular containers, resizes, stops, and probes of one container that has started.
+// ordered returns the lines of a text in the order in which they are compared. For each step, the
+// requests that are not commands come first, and then all requests of each container. Concurrent
+// requests are sorted: starts of regular containers, resizes, stops, and probes of one container.
 func (s *kubeletStory) ordered(text string) (all []string) {
 	var step string
 	var pod []string

@@ -102,13 +102,13 @@ func TestStoppingSurvives(t *testing.T) {
 // broken in any way. After its manifest was removed, everything of the pod is removed.
 func TestBrokenJournal(t *testing.T) {
 	breaks := map[string]func(path string) error{
-		"gone":    os.Remove,
+		"removed": os.Remove,
 		"garbage": func(path string) error { return os.WriteFile(path, []byte("{\"uid\": \"x"), 0o600) },
 		"empty":   func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"of nobody": func(path string) error {
+		"without a pod name": func(path string) error {
 			return os.WriteFile(path, []byte(`{"uid": "`+filepath.Base(filepath.Dir(path))+`"}`), 0o600)
 		},
-		"of another": func(path string) error {
+		"of another pod": func(path string) error {
 			return os.WriteFile(path, []byte(`{"uid":"other","key":{"Namespace":"default","Name":"other"}}`), 0o600)
 		},
 		"a link": func(path string) error {
@@ -123,7 +123,7 @@ func TestBrokenJournal(t *testing.T) {
 			}
 			return syscall.Mkfifo(path, 0o600)
 		},
-		"newer": func(path string) error {
+		"of a newer version of podd": func(path string) error {
 			return os.WriteFile(path, []byte(`{"version":999,"uid":{},"key":"default/web"}`), 0o600)
 		},
 		"a directory": func(path string) error {

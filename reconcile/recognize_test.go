@@ -11,7 +11,9 @@ import (
 	"podd/runtime"
 )
 
-func TestKnownAs(t *testing.T) {
+// TestRecordedUID checks the UID with which the sandboxes and journals record a pod of a file; "" if
+// they record none.
+func TestRecordedUID(t *testing.T) {
 	p := &manifest.Pod{UID: "made", Hash: "v1:h", Origin: manifest.Origin{Kind: manifest.KindFile}}
 	ours := func(uid types.UID, hash string, live bool) runtime.Incarnation {
 		return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s-" + string(uid), UID: uid, Ready: live, Annotations: map[string]string{runtime.AnnotationPodHash: hash}}}
@@ -30,18 +32,18 @@ func TestKnownAs(t *testing.T) {
 		adopt bool
 		want  types.UID
 	}{
-		"nothing there":             {nil, nil, true, ""},
-		"a kubelet's":               {[]runtime.Incarnation{kubelets("k", "file", true)}, nil, true, "k"},
-		"a kubelet's, not asked to": {[]runtime.Incarnation{kubelets("k", "file", true)}, nil, false, ""},
-		"a kubelet's, dead":         {[]runtime.Incarnation{kubelets("k", "file", false)}, nil, true, ""},
-		"a kubelet's of a cluster":  {[]runtime.Incarnation{kubelets("k", "api", true)}, nil, true, ""},
-		"another podd's":            {[]runtime.Incarnation{podds}, nil, true, ""},
-		"taken over before":         {[]runtime.Incarnation{ours("k", "v1:h", true)}, nil, false, "k"},
-		"of another version":        {[]runtime.Incarnation{ours("k", "v1:other", true)}, nil, false, ""},
-		"ours beside a kubelet's":   {[]runtime.Incarnation{kubelets("k", "file", true), ours("made", "v1:h", true)}, nil, true, "made"},
-		"ours dead, a kubelet's":    {[]runtime.Incarnation{ours("made", "v1:h", false), kubelets("k", "file", true)}, nil, true, "k"},
-		"remembered":                {nil, []state.Record{{UID: "x", Hash: "v1:other"}, {UID: "k", Hash: "v1:h"}}, false, "k"},
-		"only its containers":       {[]runtime.Incarnation{{Sandbox: runtime.Sandbox{UID: "k"}}}, nil, true, ""},
+		"no sandbox and no journal":                     {nil, nil, true, ""},
+		"sandbox of a kubelet":                          {[]runtime.Incarnation{kubelets("k", "file", true)}, nil, true, "k"},
+		"sandbox of a kubelet, without adopt":           {[]runtime.Incarnation{kubelets("k", "file", true)}, nil, false, ""},
+		"stopped sandbox of a kubelet":                  {[]runtime.Incarnation{kubelets("k", "file", false)}, nil, true, ""},
+		"sandbox of a kubelet for a pod of a cluster":   {[]runtime.Incarnation{kubelets("k", "api", true)}, nil, true, ""},
+		"sandbox of another podd":                       {[]runtime.Incarnation{podds}, nil, true, ""},
+		"sandbox that was taken over":                   {[]runtime.Incarnation{ours("k", "v1:h", true)}, nil, false, "k"},
+		"sandbox of another version":                    {[]runtime.Incarnation{ours("k", "v1:other", true)}, nil, false, ""},
+		"sandboxes of podd and of a kubelet":            {[]runtime.Incarnation{kubelets("k", "file", true), ours("made", "v1:h", true)}, nil, true, "made"},
+		"stopped sandbox of podd, sandbox of a kubelet": {[]runtime.Incarnation{ours("made", "v1:h", false), kubelets("k", "file", true)}, nil, true, "k"},
+		"journal":                      {nil, []state.Record{{UID: "x", Hash: "v1:other"}, {UID: "k", Hash: "v1:h"}}, false, "k"},
+		"containers without a sandbox": {[]runtime.Incarnation{{Sandbox: runtime.Sandbox{UID: "k"}}}, nil, true, ""},
 	} {
 		if got := recordedUID(p, c.past, &runtime.Pod{Incarnations: c.seen}, c.adopt); got != c.want {
 			t.Errorf("%s: got UID %q, want %q", name, got, c.want)

@@ -469,8 +469,8 @@ func TestResize_Revoked(t *testing.T) {
 	}
 }
 
-// TestResize_InitContainers checks that a running init container is resized in place, and that a
-// later one starts with its new size. podd declares this feature to the API server.
+// TestResize_InitContainers checks that a running init container is resized in place, and that the
+// next init container starts with its new size. podd declares this feature to the API server.
 func TestResize_InitContainers(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster

@@ -80,7 +80,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 	pods := map[types.NamespacedName]*runtime.Pod{}
 	for _, key := range []types.NamespacedName{still, changed, confirmed} {
 		r.entries[key] = &workerEntry{worker: &worker{key: key, messages: make(chan *workerMessage, 1), requestObservation: func(types.NamespacedName, bool) {}}}
-		pods[key] = seen(true)
+		pods[key] = observedPod(true)
 	}
 	now := time.Now()
 	relist := func(after time.Duration) (handed []string) {
@@ -101,7 +101,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 	if got := relist(0); len(got) != 3 {
 		t.Errorf("workers that the first relist sent a message to: got %q, want all", got)
 	}
-	pods[changed] = seen(true)
+	pods[changed] = observedPod(true)
 	r.entries[confirmed].worker.needsConfirmation.Store(true)
 	if got := strings.Join(relist(time.Second), " "); got != "changed confirmed" {
 		t.Errorf("workers that the second relist sent a message to: got %q, want \"changed\" and \"confirmed\"", got)

@@ -105,8 +105,8 @@ func TestRemovedWhileDown(t *testing.T) {
 	})
 }
 
-// TestStarting checks that podd reports that it is starting until all pods on the machine are in
-// the reports. A call of StopAll during that time waits for the pods that are found.
+// TestStarting checks that podd reports that it is starting until all pods on the node are in the
+// reports. A call of StopAll during that time also stops and awaits these pods.
 func TestStarting(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -124,7 +124,7 @@ func TestStarting(t *testing.T) {
 			m.start()
 			time.Sleep(2 * time.Second)
 			if knew := m.podsAfterStart(); !slices.Equal(knew, []string{"web"}) {
-				t.Errorf("pods in the first complete report (journal lost: %t): got %q, want web", lost, knew)
+				t.Errorf("pods in the first Change after the start (journal lost: %t): got %q, want \"web\"", lost, knew)
 			}
 		}
 		m.kill()

@@ -157,8 +157,8 @@ containers:
 	})
 }
 
-// TestSeccompFile checks that a pod waits for a profile that is missing or empty, and that
-// such a profile keeps an edit from replacing the running version.
+// TestSeccompFile checks that a pod waits while its profile is missing or empty. An edit to a version
+// with a missing profile does not replace the running version.
 func TestSeccompFile(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		dir := filepath.Join(m.root, "seccomp")
@@ -389,7 +389,7 @@ func TestUserIDs_Foreign(t *testing.T) {
 }
 
 // TestRuntimeClass checks that a runtime class selects the handler with its own name or the handler
-// that is configured for it. An unknown class keeps an edit from replacing the running version.
+// that is configured for it. An edit to an unknown class does not replace the running version.
 func TestRuntimeClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)

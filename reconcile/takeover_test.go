@@ -24,7 +24,7 @@ func (m *machine) makeClusterPodOfKubelet(name string) {
 	m.makeKubeletPod(name, "uid-"+name, map[string]string{manifest.AnnotationConfigSource: manifest.KindAPI})
 }
 
-func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
+func withRestartNever(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
 
 // TestTakeOver checks a pod that a kubelet created and that may terminate by itself. podd takes it
 // over without a restart, and does not create it again after it has ended.
@@ -35,29 +35,29 @@ func TestTakeOver(t *testing.T) {
 	}{
 		"succeeds": {func(m *machine) { m.ExitContainer("default/job/app", 0) }, v1.PodSucceeded},
 		"fails":    {func(m *machine) { m.ExitContainer("default/job/app", 3) }, v1.PodFailed},
-		"ends while podd is away": {func(m *machine) {
+		"ends while no podd runs": {func(m *machine) {
 			m.kill()
 			m.ExitContainer("default/job/app", 3)
 			m.start()
 		}, v1.PodFailed},
-		"is deleted": {func(m *machine) { m.setClusterPods(true, clusterPod("job", allOf(never, withDeletion(5)))) }, ""},
-		"is deleted while podd is away": {func(m *machine) {
+		"is deleted": {func(m *machine) { m.setClusterPods(true, clusterPod("job", allOf(withRestartNever, withDeletion(5)))) }, ""},
+		"is deleted while no podd runs": {func(m *machine) {
 			m.kill()
-			m.setClusterPods(true, clusterPod("job", allOf(never, withDeletion(5))))
+			m.setClusterPods(true, clusterPod("job", allOf(withRestartNever, withDeletion(5))))
 			m.start()
 		}, ""},
-		"is forgotten":                                    {func(m *machine) { m.setClusterPods(true) }, ""},
-		"is forgotten, podd being away":                   {func(m *machine) { m.kill(); m.setClusterPods(true); m.start() }, ""},
-		"runs on with a podd that comes":                  {func(m *machine) { m.kill(); m.start() }, v1.PodRunning},
-		"runs on with one that is not asked to take over": {func(m *machine) { m.kill(); m.options, m.adopt = useCluster, false; m.start() }, v1.PodRunning},
-		"succeeds under one that is not asked": {func(m *machine) {
+		"is no longer in the cluster":                         {func(m *machine) { m.setClusterPods(true) }, ""},
+		"is removed from the cluster while no podd runs":      {func(m *machine) { m.kill(); m.setClusterPods(true); m.start() }, ""},
+		"keeps running after a restart of podd":               {func(m *machine) { m.kill(); m.start() }, v1.PodRunning},
+		"keeps running after a restart of podd without adopt": {func(m *machine) { m.kill(); m.options, m.adopt = useCluster, false; m.start() }, v1.PodRunning},
+		"succeeds after a restart of podd without adopt": {func(m *machine) {
 			m.kill()
 			m.options, m.adopt = useCluster, false
 			m.start()
 			m.settle()
 			m.ExitContainer("default/job/app", 0)
 		}, v1.PodSucceeded},
-		"is forgotten by one that is not asked": {func(m *machine) { m.kill(); m.options, m.adopt = useCluster, false; m.setClusterPods(true); m.start() }, ""},
+		"is removed from the cluster before a restart of podd without adopt": {func(m *machine) { m.kill(); m.options, m.adopt = useCluster, false; m.setClusterPods(true); m.start() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
@@ -65,7 +65,7 @@ func TestTakeOver(t *testing.T) {
 				m.makeClusterPodOfKubelet("job")
 				m.ForgetCalls()
 				m.start()
-				m.setClusterPods(true, clusterPod("job", never))
+				m.setClusterPods(true, clusterPod("job", withRestartNever))
 				m.settle()
 				if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodRunning {
 					t.Fatalf("report of job: got %+v, want phase Running", r)
@@ -94,7 +94,7 @@ func TestTakeOver_NotRecorded(t *testing.T) {
 		m.makeClusterPodOfKubelet("job")
 		m.ForgetCalls()
 		m.start()
-		m.setClusterPods(true, clusterPod("job", never))
+		m.setClusterPods(true, clusterPod("job", withRestartNever))
 		m.advance(time.Minute)
 		m.kill()
 		m.start()
@@ -132,14 +132,14 @@ func TestTakeOver_Static(t *testing.T) {
 		return decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Source: source, Path: source + "/a.yaml"}).Pods[0]
 	}
 	for name, next := range map[string]func(m *machine){
-		"podd comes again":       func(*machine) {},
-		"without being asked to": func(m *machine) { m.options, m.adopt = nil, false },
-		"remembering nothing": func(m *machine) {
+		"podd restarts":               func(*machine) {},
+		"podd restarts without adopt": func(m *machine) { m.options, m.adopt = nil, false },
+		"podd restarts after the loss of its journals": func(m *machine) {
 			if err := os.RemoveAll(filepath.Join(m.root, "pods")); err != nil {
 				m.t.Fatal(err)
 			}
 		},
-		"and something is left of an earlier life": func(m *machine) {
+		"podd restarts, and a journal has the UID of the manifest": func(m *machine) {
 			p := ofFile()
 			if err := os.Mkdir(filepath.Dir(m.journal(p)), 0o700); err != nil {
 				m.t.Fatal(err)

@@ -22,9 +22,9 @@ import (
 // requests lists whether each requested observation was urgent.
 type requests []bool
 
-// bare returns a worker for p without goroutines, and a list to which the worker adds the
+// bareWorker returns a worker for p without goroutines, and a list to which the worker adds the
 // observations that it requests.
-func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
+func bareWorker(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
 		requestObservation: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
@@ -42,7 +42,7 @@ func barePod(containers ...string) *manifest.Pod {
 	return p
 }
 
-func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
+func observedPod(ready bool, containers ...runtime.Container) *runtime.Pod {
 	return &runtime.Pod{Incarnations: []runtime.Incarnation{{
 		Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: ready, Annotations: map[string]string{runtime.AnnotationPodHash: "v1:h"}},
 		Containers: containers,
@@ -54,8 +54,8 @@ func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
 	w.receive(&workerMessage{order: w.state.Order, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: asOf}}})
 }
 
-// landed adds an action in progress and ends it with the result f.
-func (w *worker) landed(f result.Result) {
+// completeAction adds an action in progress and ends it with the result f.
+func (w *worker) completeAction(f result.Result) {
 	w.actions[f.Action.Subject()] = runningAction{action: f.Action, since: f.Ended, cancel: func() {}}
 	w.handleResult(actionResult{Result: f})
 }
@@ -64,14 +64,14 @@ func (w *worker) landed(f result.Result) {
 // gets an observation that began later. While it returns true, the router posts every observation to
 // the worker, even if the pod has not changed.
 func TestUnconfirmed(t *testing.T) {
-	w, _ := bare(barePod("a"))
+	w, _ := bareWorker(barePod("a"))
 	now := time.Now()
-	observed := seen(true)
+	observed := observedPod(true)
 	w.observe(observed, now)
 	if w.needsConfirmation.Load() {
 		t.Error("needsConfirmation before any effect: got true, want false")
 	}
-	w.landed(result.Result{
+	w.completeAction(result.Result{
 		Action: plan.StartContainer{Container: "a", SandboxID: "s"}, Version: w.state.PlanInput.Desired, Ended: now.Add(2 * time.Second),
 		Value: result.StartedContainer{Container: &runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}},
 	})
@@ -92,7 +92,7 @@ func TestUnconfirmed(t *testing.T) {
 func TestProbe_SameResult(t *testing.T) {
 	p := barePod("a")
 	p.Object.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 2}
-	w, _ := bare(p)
+	w, _ := bareWorker(p)
 	w.journals = journal.Store{Root: t.TempDir()}
 	w.state.PlanInput.Node = plan.Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true}
 	reports := 0
@@ -102,7 +102,7 @@ func TestProbe_SameResult(t *testing.T) {
 		}
 	}
 	now := time.Now()
-	w.observe(seen(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}), now)
+	w.observe(observedPod(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}), now)
 	action := plan.RunProbe{Container: "a", ID: "a", Kind: plan.ReadinessProbe}
 	attempt := func(passed bool) {
 		f := result.Result{Action: action, Version: p, Began: time.Now(), Ended: time.Now()}
@@ -132,7 +132,7 @@ func TestProbe_SameResult(t *testing.T) {
 func TestAdd_NotWritten(t *testing.T) {
 	p := barePod("a")
 	p.Key.Name = "web"
-	w, _ := bare(p)
+	w, _ := bareWorker(p)
 	w.key, w.journals, w.state.HasObserved = p.Key, journal.Store{Root: t.TempDir()}, true
 	inTheWay := filepath.Join(w.journals.Root, "u", journal.FileName+".new", "x")
 	if err := os.MkdirAll(inTheWay, 0o755); err != nil {

@@ -39,10 +39,10 @@ func TestDevices(t *testing.T) {
 		devices     map[v1.ResourceName]allocation.Count
 		want        plan.Verdict
 	}{
-		"enough":                                       {claim(a, one, one), claim(b, one), of(2, true), plan.Verdict{}},
-		"too few":                                      {claim(a, one, one), claim(b, two), of(2, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu; the node has 2 for pods, of which other pods request 1", BlockedByPods: true}},
-		"exceeds the node":                             {claim(a, none), claim(b, two), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu; the node has 1 for pods, of which other pods request 0", NeverFits: true}},
-		"their user is being deleted":                  {claim(a, nil, two), claim(b, one), of(2, true), plan.Verdict{Answer: plan.Wait, Reason: noDevicesReason, Message: "the pod requests 1 of example.com/gpu; the node has 2 for pods, of which other pods request 2, which are being stopped", BlockedByPods: true}},
+		"enough":           {claim(a, one, one), claim(b, one), of(2, true), plan.Verdict{}},
+		"too few":          {claim(a, one, one), claim(b, two), of(2, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu; the node has 2 for pods, of which other pods request 1", BlockedByPods: true}},
+		"exceeds the node": {claim(a, none), claim(b, two), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu; the node has 1 for pods, of which other pods request 0", NeverFits: true}},
+		"the pod that uses them is being deleted":      {claim(a, nil, two), claim(b, one), of(2, true), plan.Verdict{Answer: plan.Wait, Reason: noDevicesReason, Message: "the pod requests 1 of example.com/gpu; the node has 2 for pods, of which other pods request 2, which are being stopped", BlockedByPods: true}},
 		"the first of two":                             {claim(a, one), claim(b, one), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 1 of example.com/gpu; the node has 1 for pods, of which other pods request 1", BlockedByPods: true}},
 		"plugin not registered yet":                    {claim(a, none), claim(b, one), of(0, false), plan.Verdict{Answer: plan.Wait, Reason: noDevicesReason, Message: unserved}},
 		"plugin never registered":                      {claim(a, none), claim(b, one), map[v1.ResourceName]allocation.Count{}, plan.Verdict{Answer: plan.Wait, Reason: noDevicesReason, Message: unserved}},
