@@ -181,7 +181,7 @@ func TestMounts_Errors(t *testing.T) {
 		in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{m}})
 		in.Volumes = map[string]string{"v": "/v"}
 		_, err := Container(in)
-		if name == "recursively read-only" {
+		if m.RecursiveReadOnly != nil {
 			if refused := CheckMounts(in.Pod, in.Node); refused == nil || refused.Error() != err.Error() {
 				t.Errorf("got error %v from Container and %v from CheckMounts, want equal errors", err, refused)
 			}
