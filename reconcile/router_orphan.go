@@ -123,9 +123,10 @@ func (r *Router) handleOrphans(ctx context.Context) {
 	r.reportOrphans()
 }
 
-// ownerOf returns the kind of the pod to which the directory with a UID belongs. Until a set was
-// received and the runtime was observed, ownerOf returns ownerUnknown, because a desired pod may
-// get another UID on this node until then. It returns ownerNone only if knowsOwners returns true.
+// ownerOf returns which kind of pod owns the pod directory with the name uid. It returns ownerUnknown
+// until the first set of desired pods was received and the runtime was observed, because the UIDs of
+// the desired pods on this node are not final before that. It returns ownerNone only if knowsOwners
+// returns true.
 func (r *Router) ownerOf(uid types.UID) ownerKind {
 	if !r.hasFullSnapshot || r.desired == nil {
 		return ownerUnknown

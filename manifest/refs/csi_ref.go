@@ -146,7 +146,7 @@ func (o *lookup) mustWait(d *csiVolume) bool {
 	return reason != ""
 }
 
-// needsDriver reports whether a CSI driver provides a volume of a pod (csiVolume).
+// needsDriver reports whether a CSI driver provides a volume of a pod; see csiVolume.
 func (o *lookup) needsDriver(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if o.csiVolume(pod, i) != nil {

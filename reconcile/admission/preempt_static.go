@@ -11,7 +11,7 @@ import (
 // rejection is the verdict without preemption. As in a kubelet, pods of a cluster are stopped to
 // make room for the pod.
 //
-// The reservations of candidates with Unconfirmed are ignored, because these candidates could
+// The reservations of candidates are ignored if Unconfirmed is set, because these candidates could
 // otherwise prevent the start of the API server that must confirm them. If an earlier version of
 // the pod runs, the verdict is Reject instead of Wait, so that the earlier version keeps running.
 func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Verdict {

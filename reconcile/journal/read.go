@@ -159,7 +159,7 @@ const UnreadableSuffix = ".unreadable"
 // returns.
 func (s Store) ReplaceUnreadable(r state.Record, durable bool) error {
 	if err := s.keepUnreadable(r.UID); err != nil {
-		return fmt.Errorf("writing the journal of pod %s: keeping its unreadable journal: %w", r.Key, err)
+		return fmt.Errorf("writing the journal of pod %s: keeping the unreadable journal under another name: %w", r.Key, err)
 	}
 	return s.Write(r, durable)
 }

@@ -21,7 +21,7 @@ type memory struct {
 	writes []Write
 }
 
-// newMemory returns a State with the desired version p, before the runtime was observed.
+// newMemory returns the memory of a pod with the desired version p. The runtime was not observed yet.
 func newMemory(p *manifest.Pod) *memory {
 	m := &memory{State: New(InitialFacts{Key: p.Key})}
 	m.change(func(t *transition) { t.setDesired(p) })

@@ -241,7 +241,7 @@ func TestCSI_SELinux(t *testing.T) {
 	pod.Object.Spec.Containers = []v1.Container{{VolumeMounts: mounts}, other}
 	for _, err := range []error{d.Check(t.Context(), pod, content, nil), func() error { _, err := d.Prepare(t.Context(), pod, content); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), `"data"`) || !strings.Contains(err.Error(), "different SELinux labels") || strings.Contains(err.Error(), "plain") {
-			t.Errorf("two containers with different labels: got error %v, want one about the volume data only", err)
+			t.Errorf("two containers with different labels: got error %v, want one that names the volume \"data\" only", err)
 		}
 	}
 	pod.Object.Spec.Containers = pod.Object.Spec.Containers[:1]

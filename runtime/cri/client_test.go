@@ -156,9 +156,9 @@ func TestRunPodSandbox_ConnectionLost(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreate_CRIO repeats a call that was canceled, as podd does after a restart. In this case
-// CRI-O does not respond to the second call until the call's deadline, and returns the result of the first
-// call to a later call. The client must get this result within ten seconds.
+// TestInterruptedCreate_CRIO repeats a call that was canceled, as podd does after a restart. CRI-O does not
+// respond to the second call before its deadline. CRI-O responds to the third call with the result of the
+// first. The client must return this result within ten seconds.
 func TestInterruptedCreate_CRIO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{CRIO: true})

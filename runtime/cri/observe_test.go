@@ -466,8 +466,8 @@ func TestObserver_ExitUnknown(t *testing.T) {
 }
 
 // TestObserver_NoExitFile checks that the observer queries the status of an exited container until
-// the status contains an exit code. CRI-O returns no exit code while the file in which conmon
-// writes it is missing. The observer must repeat the query even if it has never observed the
+// the status contains an exit code. CRI-O returns no exit code until conmon has
+// written it to a file. The observer must repeat the query even if it has never observed the
 // container as running.
 func TestObserver_NoExitFile(t *testing.T) {
 	for name, observed := range map[string]time.Duration{"observed running": 10 * time.Second, "not observed running": 0} {

@@ -81,8 +81,8 @@ func (l *Log) NewOOMKills() []OOMKill {
 	return l.read(maxNewRecords)
 }
 
-// AllOOMKills returns the OOM kills in a log such as Path, the oldest first. The kernel overwrites
-// old records. The log also contains the records before podd started.
+// AllOOMKills returns the OOM kills in the kernel log at path, the oldest first. path is Path, except in
+// tests. The kernel overwrites old records. The log also contains records from before the start of podd.
 func AllOOMKills(path string) ([]OOMKill, error) {
 	l, err := open(path)
 	if err != nil {

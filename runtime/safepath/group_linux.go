@@ -70,7 +70,8 @@ func (o *groupChanger) addException(d *Dir, name string) error {
 	return nil
 }
 
-// deviceAndInode identifies a file of the host.
+// deviceAndInode returns the numbers of the device and of the inode, which together identify a file of
+// the host.
 func deviceAndInode(st *unix.Stat_t) [2]uint64 { return [2]uint64{uint64(st.Dev), st.Ino} }
 
 // desiredMode returns the permissions that a file must have so that the group can use it.

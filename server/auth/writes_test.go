@@ -97,8 +97,8 @@ func TestWrites_ImpersonatingRoot(t *testing.T) {
 	}
 }
 
-// TestProxied_Impersonation checks that, in a cluster, the Authorizer of the cluster decides about
-// the impersonation that WriteAuthorizer does not reject.
+// TestProxied_Impersonation checks that, in a cluster, the Authorizer of the cluster authorizes a request
+// with impersonation that WriteAuthorizer does not reject.
 func TestProxied_Impersonation(t *testing.T) {
 	bob := User{Name: "bob"}
 	for _, c := range []struct {

@@ -39,11 +39,11 @@ type Handler struct {
 	queryTimeout   time.Duration
 }
 
-// NewHandler returns a Handler for the files in the directory of logs. files must open only regular
-// files and directories. If isQueryEnabled is false, queries are rejected.
-func NewHandler(files fs.FS, isQueryEnabled bool) *Handler {
+// NewHandler returns a Handler for the files in logDir, the directory of logs. logDir must refuse to open
+// anything except regular files and directories. If isQueryEnabled is false, queries are rejected.
+func NewHandler(logDir fs.FS, isQueryEnabled bool) *Handler {
 	return &Handler{
-		files: files, fileServer: http.FileServerFS(files),
+		files: logDir, fileServer: http.FileServerFS(logDir),
 		isQueryEnabled: isQueryEnabled, queries: make(chan struct{}, maxQueries), queryTimeout: queryTimeout,
 	}
 }

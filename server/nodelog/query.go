@@ -41,7 +41,7 @@ type options struct {
 	// Boot selects a boot of the host by its offset: 0 is the current boot, and -1 is the boot
 	// before it. nil means all boots.
 	Boot *int
-	// Pattern is a regular expression that the messages match; "" means all messages.
+	// Pattern is a regular expression. It selects the messages that match; "" selects all messages.
 	Pattern string
 }
 

@@ -287,7 +287,7 @@ func TestUserNamespace(t *testing.T) {
 		d.untilProblem("web", "hostUsers: false needs a user namespace", d.on.RuntimeName())
 		return
 	}
-	d.openRuntimeDirs()
+	d.makeRuntimeDirsTraversable()
 	view := d.untilApplied("web")
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.container("web", "main").PID))
 	if got := strings.Fields(string(text)); err != nil || len(got) != 3 || got[0] != "0" || got[1] == "0" || got[2] != "65536" {
@@ -311,7 +311,7 @@ func TestUserNamespace_IDsPerPod(t *testing.T) {
 	if !d.supportsUserNamespaces() {
 		return // TestUserNamespace checks that the pod is rejected
 	}
-	d.openRuntimeDirs()
+	d.makeRuntimeDirsTraversable()
 	own := func(name string) *v1.Pod {
 		p := d.pod(name, shell("main", "trap 'exit 0' TERM; sleep 3600 & wait"))
 		p.Spec.HostUsers = new(false)
@@ -360,7 +360,7 @@ func TestUserNamespace_ForeignIDs(t *testing.T) {
 	if !d.supportsUserNamespaces() {
 		return // TestUserNamespace checks that the pod is rejected
 	}
-	d.openRuntimeDirs()
+	d.makeRuntimeDirsTraversable()
 	theirs := runtime.IDRange{First: 65536, Length: 65536}
 	ids := []*cri.IDMapping{{HostId: theirs.First, Length: theirs.Length}}
 	config := d.foreignConfig(d.podName("theirs"))
@@ -412,10 +412,10 @@ func (d *daemon) supportsUserNamespaces() bool {
 	return false
 }
 
-// openRuntimeDirs makes the directories of the runtime traversable for all users. The root user of a pod
+// makeRuntimeDirsTraversable makes the directories of the runtime traversable for all users. The root user of a pod
 // with a user namespace needs this, because it is an unprivileged user of the host. The usual directories
 // in /run and /var/lib are traversable.
-func (d *daemon) openRuntimeDirs() {
+func (d *daemon) makeRuntimeDirsTraversable() {
 	d.t.Helper()
 	if err := d.on.OpenDirs(); err != nil {
 		d.t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"podd/manifest/condition"
 )
 
-// PodCells are the cells of a pod in a listing, with kubectl's values.
+// PodCells are the cells of a pod in a listing. They have the values that "kubectl get pods" prints.
 type PodCells struct {
 	Ready    string // such as "1/2"; counts regular containers and sidecars
 	Status   string // such as "Running", "Init:0/1" or "CrashLoopBackOff"

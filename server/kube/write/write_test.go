@@ -99,7 +99,7 @@ func (f *files) len() int {
 	return len(f.texts)
 }
 
-// show publishes the written objects as objects of files in dir.
+// show publishes the objects that the test has written, as if podd had read them from files in dir.
 func (f *files) show(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -35,7 +35,8 @@ type problemReporter struct {
 	reportedAt      time.Time
 }
 
-// A partResult is the result of the latest attempt of a part. A nil err means success.
+// A partResult is the result of the latest request of a part of the connection, such as the renewal of the
+// lease. A nil err means success.
 type partResult struct {
 	part connectionPart
 	err  error

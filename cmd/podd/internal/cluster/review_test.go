@@ -121,7 +121,7 @@ func TestReviews_Cache(t *testing.T) {
 		}
 		check("first", results{isAuthenticated: true, isPodsAllowed: true, requests: 4})
 		check("second", results{isAuthenticated: true, isPodsAllowed: true})
-		time.Sleep(31 * time.Second) // unknown tokens and denied requests expire
+		time.Sleep(31 * time.Second) // the results for unknown tokens and denied requests have expired
 		check("after 31 s", results{isAuthenticated: true, isPodsAllowed: true, requests: 2})
 		f.unreachable.Store(true)
 		check("unreachable", results{isAuthenticated: true, isPodsAllowed: true}) // all results are still cached

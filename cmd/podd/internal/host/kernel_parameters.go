@@ -14,9 +14,9 @@ import (
 // sysctlDir is the directory of the kernel parameters.
 const sysctlDir = "/proc/sys"
 
-// kernelParameters contains the values that the kubelet requires. With these values, the host never
-// refuses memory, kills processes when it is out of memory, and restarts 10 s after an error in the
-// kernel.
+// kernelParameters contains the values that the kubelet requires. With these values, the kernel grants
+// all requests for memory. When the host is out of memory, the kernel kills processes. After an oops or
+// a panic of the kernel, the host restarts within 10 s.
 var kernelParameters = []struct{ name, value string }{
 	{"vm.overcommit_memory", "1"},
 	{"vm.panic_on_oom", "0"},

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLineStream checks that the parts of a line form one line with one prefix, unless another author
+// TestLineStream checks that the parts of a line form one line with one prefix, unless another writer
 // writes between the parts.
 func TestLineStream(t *testing.T) {
 	type part struct {

@@ -48,7 +48,7 @@ type Options struct {
 // A Provider records spans and sends them to a collector. A nil *Provider records nothing.
 type Provider struct {
 	ratio   float64
-	queue   chan *otlp.Span // ended spans, of capacity maxQueuedSpans
+	queue   chan *otlp.Span // ended spans; the capacity is maxQueuedSpans
 	dropped atomic.Int64    // number of spans that did not fit into the queue since the last export
 
 	conn   *grpc.ClientConn

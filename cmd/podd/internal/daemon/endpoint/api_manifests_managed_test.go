@@ -83,8 +83,8 @@ func TestManagedFields(t *testing.T) {
 		},
 		"patch of an applied field": {
 			create,
-			{"patch", "PATCH", "?fieldManager=hand", asMerge, `{"data":{"a":"z"}}`, 200, []string{`"a":"z"`}, "hand Update *, one Apply"},
-			{"patch without a change", "PATCH", "?fieldManager=other", asMerge, `{"data":{"a":"z"}}`, 200, nil, "hand Update *, one Apply"},
+			{"patch", "PATCH", "?fieldManager=hand", mergePatchType, `{"data":{"a":"z"}}`, 200, []string{`"a":"z"`}, "hand Update *, one Apply"},
+			{"patch without a change", "PATCH", "?fieldManager=other", mergePatchType, `{"data":{"a":"z"}}`, 200, nil, "hand Update *, one Apply"},
 			withCode(apply("one", "a: x, b: x"), 409, `conflict with \"hand\" using v1`),
 			withOwners(apply("one", "b: x"), "hand Update *, one Apply", `"a":"z"`),
 			withOwners(forced(apply("one", "a: x, b: x")), "one Apply *", `"a":"x"`),
@@ -104,10 +104,10 @@ func TestManagedFields(t *testing.T) {
 			create,
 			{"manager renamed", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"two"}]`, 200, nil, "two Apply *"},
 			withOwners(apply("two", "a: w"), "two Apply *", `"data":{"a":"w"}`),
-			{"invalid operation", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"x","operation":"Steal","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}]}}`, 200, nil, "two Apply *"},
-			{"long manager name", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"` + strings.Repeat("x", 129) + `","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]}}`, 422, []string{"metadata.managedFields[0].manager"}, ""},
-			{"empty list", "PATCH", "", asMerge, `{"metadata":{"managedFields":[]}}`, 200, nil, ""},
-			{"patch without managed fields", "PATCH", "?fieldManager=hand", asMerge, `{"data":{"b":"z"}}`, 200, nil, ""},
+			{"invalid operation", "PATCH", "", mergePatchType, `{"metadata":{"managedFields":[{"manager":"x","operation":"Steal","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}]}}`, 200, nil, "two Apply *"},
+			{"long manager name", "PATCH", "", mergePatchType, `{"metadata":{"managedFields":[{"manager":"` + strings.Repeat("x", 129) + `","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]}}`, 422, []string{"metadata.managedFields[0].manager"}, ""},
+			{"empty list", "PATCH", "", mergePatchType, `{"metadata":{"managedFields":[]}}`, 200, nil, ""},
+			{"patch without managed fields", "PATCH", "?fieldManager=hand", mergePatchType, `{"data":{"b":"z"}}`, 200, nil, ""},
 			withCode(apply("one", "a: x"), 409, `conflict with \"before-first-apply\"`),
 			withOwners(forced(apply("one", "a: x")), "before-first-apply Update, one Apply *", `"b":"z"`),
 			{"list with an empty entry", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`, 200, nil, ""},
@@ -116,7 +116,7 @@ func TestManagedFields(t *testing.T) {
 			create,
 			withCode(step{name: "missing manager", method: "PATCH", media: asApply, body: configText("")}, 422, "fieldManager"),
 			withCode(step{name: "long manager name", method: "PATCH", query: "?fieldManager=" + strings.Repeat("x", 129), media: asApply, body: configText("")}, 422, "fieldManager"),
-			withCode(step{name: "force without apply", method: "PATCH", query: "?force=true", media: asMerge, body: "{}"}, 422, "force: Forbidden"),
+			withCode(step{name: "force without apply", method: "PATCH", query: "?force=true", media: mergePatchType, body: "{}"}, 422, "force: Forbidden"),
 			withCode(apply("one", "}"), 400),
 			withCode(apply("one", "a: x}\nfoo: {bar: baz"), 400, "foo"),
 			withCode(step{name: "managedFields in the body", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {managedFields: []}"}, 400, "managedFields must be nil"),
@@ -258,7 +258,7 @@ func TestManagedFields_Stored(t *testing.T) {
 	// If there are more than 10 managers with the operation Update, the oldest are merged into one, with the
 	// name "ancient-changes".
 	for n := range 14 {
-		if err := w.do("PATCH", secretPath+"/s?fieldManager=m"+fmt.Sprint(n), asMerge, fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}}}`, n)).check(200); err != nil {
+		if err := w.do("PATCH", secretPath+"/s?fieldManager=m"+fmt.Sprint(n), mergePatchType, fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}}}`, n)).check(200); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -186,9 +186,9 @@ const (
 	trustBundlesPath = "/apis/certificates.k8s.io/v1/clustertrustbundles"
 	csiDriversPath   = "/apis/storage.k8s.io/v1/csidrivers"
 
-	asJSON  = "application/json"
-	asMerge = "application/merge-patch+json"
-	asApply = "application/apply-patch+yaml"
+	asJSON         = "application/json"
+	mergePatchType = "application/merge-patch+json"
+	asApply        = "application/apply-patch+yaml"
 )
 
 const csiDriverText = `{"apiVersion":"storage.k8s.io/v1","kind":"CSIDriver","metadata":{"name":"disk.example.com"},"spec":{"attachRequired":false}}`
@@ -338,29 +338,29 @@ func TestWrite_Update(t *testing.T) {
 		code                         int
 		words                        []string
 	}{
-		{"labels", "", asMerge, `{"metadata":{"labels":{"a":"b"}}}`, 200, []string{`"labels":{"a":"b"}`}},
-		{"invalid label", "", asMerge, `{"metadata":{"labels":{"a b":"b"}}}`, 422, []string{"metadata.labels"}},
-		{"annotations", "", asMerge, `{"metadata":{"annotations":{"a":"b"}}}`, 200, []string{`"a":"b"`}},
+		{"labels", "", mergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, 200, []string{`"labels":{"a":"b"}`}},
+		{"invalid label", "", mergePatchType, `{"metadata":{"labels":{"a b":"b"}}}`, 422, []string{"metadata.labels"}},
+		{"annotations", "", mergePatchType, `{"metadata":{"annotations":{"a":"b"}}}`, 200, []string{`"a":"b"`}},
 		{"image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":"b:2"}]}}`, 200, []string{`"image":"a:1"`, `"image":"b:2"`}},
 		{"empty image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":""}]}}`, 422, []string{"spec.containers[1].image"}},
-		{"deadline added", "", asMerge, `{"spec":{"activeDeadlineSeconds":100}}`, 200, []string{`"activeDeadlineSeconds":100`}},
-		{"shorter deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":50}}`, 200, nil},
-		{"longer deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":200}}`, 422, []string{"less than or equal"}},
-		{"deadline removed", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":null}}`, 422, []string{"to nil value"}},
-		{"toleration added", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists"},{"operator":"Exists"}]}}`, 200, nil},
-		{"toleration replaced", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"b","operator":"Exists"}]}}`, 422, []string{"spec.tolerations"}},
-		{"longer toleration", `,"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":50}]}}`, 200, []string{`"tolerationSeconds":50`}},
+		{"deadline added", "", mergePatchType, `{"spec":{"activeDeadlineSeconds":100}}`, 200, []string{`"activeDeadlineSeconds":100`}},
+		{"shorter deadline", `,"activeDeadlineSeconds":100`, mergePatchType, `{"spec":{"activeDeadlineSeconds":50}}`, 200, nil},
+		{"longer deadline", `,"activeDeadlineSeconds":100`, mergePatchType, `{"spec":{"activeDeadlineSeconds":200}}`, 422, []string{"less than or equal"}},
+		{"deadline removed", `,"activeDeadlineSeconds":100`, mergePatchType, `{"spec":{"activeDeadlineSeconds":null}}`, 422, []string{"to nil value"}},
+		{"toleration added", `,"tolerations":[{"key":"a","operator":"Exists"}]`, mergePatchType, `{"spec":{"tolerations":[{"key":"a","operator":"Exists"},{"operator":"Exists"}]}}`, 200, nil},
+		{"toleration replaced", `,"tolerations":[{"key":"a","operator":"Exists"}]`, mergePatchType, `{"spec":{"tolerations":[{"key":"b","operator":"Exists"}]}}`, 422, []string{"spec.tolerations"}},
+		{"longer toleration", `,"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}]`, mergePatchType, `{"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":50}]}}`, 200, []string{`"tolerationSeconds":50`}},
 		{"environment variable", "", "application/json-patch+json", `[{"op":"replace","path":"/spec/containers/1/env/0/value","value":"secret"}]`, 422, []string{"spec.containers[1].env[0].value", "pod updates may not change fields other than"}},
 		{"container added", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"c","image":"c"}]}}`, 422, []string{"may not add or remove containers"}},
-		{"restart policy", "", asMerge, `{"spec":{"restartPolicy":"Never"}}`, 422, []string{"spec.restartPolicy"}},
-		{"grace period", "", asMerge, `{"spec":{"terminationGracePeriodSeconds":1}}`, 422, []string{"spec.terminationGracePeriodSeconds"}},
-		{"other name", "", asMerge, `{"metadata":{"name":"db"}}`, 400, []string{"does not match the name"}},
-		{"other UID", "", asMerge, `{"metadata":{"uid":"x"}}`, 409, []string{"UID in precondition"}},
-		{"old resource version", "", asMerge, `{"metadata":{"resourceVersion":"1"}}`, 409, []string{"has been modified"}},
-		{"status", "", asMerge, `{"status":{"phase":"Failed"}}`, 200, []string{`"phase":"Pending"`}},
-		{"other namespace", "", asMerge, `{"metadata":{"namespace":"shop"}}`, 400, nil},
-		{"unknown field", "", asMerge, `{"spec":{"foo":1}}`, 200, nil},
-		{"no change", "", asMerge, `{}`, 200, nil},
+		{"restart policy", "", mergePatchType, `{"spec":{"restartPolicy":"Never"}}`, 422, []string{"spec.restartPolicy"}},
+		{"grace period", "", mergePatchType, `{"spec":{"terminationGracePeriodSeconds":1}}`, 422, []string{"spec.terminationGracePeriodSeconds"}},
+		{"other name", "", mergePatchType, `{"metadata":{"name":"db"}}`, 400, []string{"does not match the name"}},
+		{"other UID", "", mergePatchType, `{"metadata":{"uid":"x"}}`, 409, []string{"UID in precondition"}},
+		{"old resource version", "", mergePatchType, `{"metadata":{"resourceVersion":"1"}}`, 409, []string{"has been modified"}},
+		{"status", "", mergePatchType, `{"status":{"phase":"Failed"}}`, 200, []string{`"phase":"Pending"`}},
+		{"other namespace", "", mergePatchType, `{"metadata":{"namespace":"shop"}}`, 400, nil},
+		{"unknown field", "", mergePatchType, `{"spec":{"foo":1}}`, 200, nil},
+		{"no change", "", mergePatchType, `{}`, 200, nil},
 		{"apply", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {x: z}}\nspec: {containers: [{name: a, image: a:1}]}", 200, []string{`"x":"z"`, `"image":"a:1"`, `"image":"b:1"`}},
 		{"apply to an immutable field", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {hostNetwork: true}", 422, []string{"spec.hostNetwork"}},
 	} {
@@ -404,7 +404,7 @@ func TestWrite_DryRun(t *testing.T) {
 	}
 	for path, phase := range map[string]string{podsPath + "/web": "Pending", claims + "/c": "Bound"} {
 		before := w.do("GET", path, "", "")
-		if err := w.do("PATCH", path+"?dryRun=All", asMerge, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`, `"phase":"`+phase+`"`); err != nil {
+		if err := w.do("PATCH", path+"?dryRun=All", mergePatchType, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`, `"phase":"`+phase+`"`); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		if now := w.do("GET", path, "", ""); now.body != before.body {
@@ -434,7 +434,7 @@ func TestWrite_AppArmorAnnotation(t *testing.T) {
 		if err := w.do("POST", podsPath, asJSON, podText("web", meta, "")).check(201); err != nil {
 			t.Fatal(err)
 		}
-		got := w.do("PATCH", podsPath+"/web", asMerge, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, c.patch))
+		got := w.do("PATCH", podsPath+"/web", mergePatchType, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, c.patch))
 		if err := got.check(c.code); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -482,7 +482,7 @@ func TestWrite_EphemeralContainer(t *testing.T) {
 	for _, c := range []struct {
 		name, method, query, mediaType, body string
 	}{
-		{"label", "PATCH", "", asMerge, `{"metadata":{"labels":{"a":"1"}}}`},
+		{"label", "PATCH", "", mergePatchType, `{"metadata":{"labels":{"a":"1"}}}`},
 		{"strategic merge patch", "PATCH", "", "application/strategic-merge-patch+json", `{"metadata":{"labels":{"a":"2"}},"spec":{"containers":[{"name":"a","image":"a:2"}]}}`},
 		{"apply", "PATCH", "?fieldManager=one&force=1", asApply, podText("web", `,"labels":{"a":"3"}`, "")},
 		{"replace", "PUT", "", asJSON, ""},
@@ -525,7 +525,7 @@ func TestWrite_Objects(t *testing.T) {
 		{"immutable set to false", `{"immutable":false}`, 422},
 		{"labels of an immutable object", `{"metadata":{"labels":{"x":"y"}}}`, 200},
 	} {
-		if err := w.do("PATCH", configPath+"/conf", asMerge, c.patch).check(c.code); err != nil {
+		if err := w.do("PATCH", configPath+"/conf", mergePatchType, c.patch).check(c.code); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -551,7 +551,7 @@ func TestWrite_Objects(t *testing.T) {
 			continue
 		}
 		objectPath := path + "/" + created.meta.Name
-		if err := w.do("PATCH", objectPath, asMerge, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`); err != nil {
+		if err := w.do("PATCH", objectPath, mergePatchType, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`); err != nil {
 			t.Errorf("%s: PATCH: %v", path, err)
 		}
 		current := w.do("GET", objectPath, "", "")
@@ -575,13 +575,13 @@ func TestWrite_Concurrent(t *testing.T) {
 	for n := range 8 {
 		all.Go(func() {
 			patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"data":{"winner":"%d"}}`, first.meta.ResourceVersion, n)
-			switch w.do("PATCH", configPath+"/conf", asMerge, patch).code {
+			switch w.do("PATCH", configPath+"/conf", mergePatchType, patch).code {
 			case 200:
 				updates.Add(1)
 			case 409:
 				conflicts.Add(1)
 			}
-			w.do("PATCH", configPath+"/conf", asMerge, fmt.Sprintf(`{"data":{"k%d":"v"}}`, n))
+			w.do("PATCH", configPath+"/conf", mergePatchType, fmt.Sprintf(`{"data":{"k%d":"v"}}`, n))
 			if w.do("POST", podsPath, asJSON, podText("same", "", "")).code == 201 {
 				creates.Add(1)
 			}
@@ -615,7 +615,7 @@ func TestWrite_Errors(t *testing.T) {
 	if err := w.do("DELETE", podsPath+"/none", "", "").check(404); err != nil {
 		t.Errorf("DELETE of a missing pod: %v", err)
 	}
-	if err := w.do("PATCH", podsPath+"/none", asMerge, `{}`).check(404); err != nil {
+	if err := w.do("PATCH", podsPath+"/none", mergePatchType, `{}`).check(404); err != nil {
 		t.Errorf("PATCH of a missing pod: %v", err)
 	}
 	if err := w.do("PATCH", podsPath+"/none", asApply, podText("none", "", "")).check(422, "fieldManager"); err != nil {
@@ -675,7 +675,7 @@ func TestWrite_CSIDriver(t *testing.T) {
 		{`{"spec":{"volumeLifecycleModes":["Ephemeral"]}}`, 422, "spec.volumeLifecycleModes: Forbidden: field is immutable"},
 		{`{"spec":{"tokenRequests":[{"audience":"vault"}]}}`, 422, "spec.tokenRequests"},
 	} {
-		if err := w.do("PATCH", driverPath, asMerge, c.patch).check(c.code, c.want); err != nil {
+		if err := w.do("PATCH", driverPath, mergePatchType, c.patch).check(c.code, c.want); err != nil {
 			t.Errorf("%s: %v", c.patch, err)
 		}
 	}
@@ -697,7 +697,7 @@ func TestWrite_TrustBundle(t *testing.T) {
 		{`{"spec":{"signerName":null}}`, "must not contain a colon"},
 		{`{"spec":{"trustBundle":"none"}}`, "contains no PEM block"},
 	} {
-		if err := w.do("PATCH", bundlePath, asMerge, c.patch).check(422, c.want); err != nil {
+		if err := w.do("PATCH", bundlePath, mergePatchType, c.patch).check(422, c.want); err != nil {
 			t.Errorf("%s: %v", c.patch, err)
 		}
 	}
