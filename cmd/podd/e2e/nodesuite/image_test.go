@@ -31,7 +31,7 @@ var placeholders = []string{
 	"registry.k8s.io/e2e-test-images/ipc-utils:1.4",
 	"registry.k8s.io/e2e-test-images/node-perf/npb-ep:1.6.0",
 	"registry.k8s.io/e2e-test-images/node-perf/npb-is:1.7.0",
-	"registry.k8s.io/e2e-test-images/node-perf/pytorch-wide-deep:1.0.0",
+	largeImage,
 	"registry.k8s.io/e2e-test-images/volume/nfs:1.6.0",
 	"registry.k8s.io/etcd:3.7.0-0",
 	"registry.k8s.io/node-problem-detector/node-problem-detector:v1.35.2",
@@ -47,6 +47,13 @@ const (
 
 // volumeImage is an image that the specs mount as a volume.
 const volumeImage = "registry.k8s.io/e2e-test-images/kitten:1.8"
+
+// largeImage is a placeholder with many files. The spec ImageGCNoEviction uses 10,000 inodes more than
+// the eviction threshold allows, and expects that the removal of unused images frees them.
+const (
+	largeImage      = "registry.k8s.io/e2e-test-images/node-perf/pytorch-wide-deep:1.0.0"
+	largeImageFiles = 20_000
+)
 
 // volumeFiles contains what the specs read in volumeImage, by path.
 var volumeFiles = map[string]string{"data.json": `{"image": "kitten.jpg"}`, "etc/os-release": `NAME="Alpine Linux"`}
@@ -113,7 +120,7 @@ func push(images *registry.Registry, suite tools.NodeSuite, content, image strin
 
 // addedFiles returns the files that the image ref gets in addition to its content, by path: nmeter;
 // for agnhost, the image that its registry serves; for devicePluginImage and perlImage, their
-// programs; and for volumeImage, volumeFiles.
+// programs; for volumeImage, volumeFiles; and for largeImage, empty files.
 func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if strings.HasSuffix(ref.Context().RepositoryStr(), "/agnhost") {
@@ -132,6 +139,11 @@ func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, e
 	if ref.Name() == volumeImage {
 		for path, content := range volumeFiles {
 			files[path] = []byte(content)
+		}
+	}
+	if ref.Name() == largeImage {
+		for i := range largeImageFiles {
+			files[fmt.Sprintf("data/%d", i)] = nil
 		}
 	}
 	var err error
