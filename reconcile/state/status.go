@@ -123,6 +123,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 		StartTime:           t.StartTime,
 		HostIPs:             t.hostIPs(),
 		IsUnrecorded:        d.RecordFirst && t.PlanInput.History.Finished == nil,
+		AwaitsAdmission:     d.Rule == plan.RuleNotAdmitted && t.PlanInput.Verdict.Answer == plan.Wait,
 		TerminationMessages: t.PlanInput.History.TerminationMessages,
 		RuntimeName:         t.Order.RuntimeName,
 		Now:                 t.PlanInput.Now,

@@ -68,6 +68,10 @@ type Facts struct {
 	// While IsUnrecorded is true, the phase is not terminal, because a pod must never run again
 	// after a terminal phase was published.
 	IsUnrecorded bool
+	// AwaitsAdmission reports whether podd has not decided yet whether it admits the pod. While
+	// AwaitsAdmission is true, the phase is not terminal, because the decision determines the reason
+	// of a failure.
+	AwaitsAdmission bool
 	// StartTime is the time when podd first acted on this pod. Zero means the start time of
 	// Previous, or Now if Previous has no start time.
 	StartTime time.Time
