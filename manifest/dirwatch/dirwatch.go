@@ -11,6 +11,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/inotify"
 )
 
 // A Watcher watches directories. The zero value is ready for use. A Watcher must be used by
@@ -19,7 +21,7 @@ type Watcher struct {
 	// New creates the inotify instance. If New is nil, fsnotify.NewWatcher is used.
 	New func() (*fsnotify.Watcher, error)
 
-	inotify *fsnotify.Watcher   // nil if there is no inotify instance
+	inotify *inotify.Watcher    // nil if there is no inotify instance
 	dirs    map[string]identity // watched directories by path
 }
 
@@ -33,15 +35,11 @@ type identity struct{ dev, ino uint64 }
 // an error the caller must poll and call Watch again.
 func (w *Watcher) Watch(dirs []string) (added bool, err error) {
 	if w.inotify == nil {
-		newInotify := w.New
-		if newInotify == nil {
-			newInotify = fsnotify.NewWatcher
-		}
-		inotify, err := newInotify()
+		instance, err := inotify.New(w.New)
 		if err != nil {
 			return false, explainLimit(err)
 		}
-		w.inotify, w.dirs = inotify, map[string]identity{}
+		w.inotify, w.dirs = instance, map[string]identity{}
 	}
 	for path := range w.dirs {
 		if !slices.Contains(dirs, path) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"podd/runtime/inotify"
 	"podd/runtime/safepath"
 )
 
@@ -21,7 +22,7 @@ type Notifier struct {
 
 	mu          sync.Mutex                        // guards all following fields and the fields of each watchedDir
 	newWatcher  func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
-	watcher     *fsnotify.Watcher                 // nil while no directory is watched
+	watcher     *inotify.Watcher                  // nil while no directory is watched
 	ended       chan struct{}                     // closed when all goroutines that read events have returned
 	dirs        map[inode]*watchedDir
 	paths       map[string]*watchedDir // by the path that watcher watches

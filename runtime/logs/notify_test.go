@@ -16,8 +16,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// inotify returns the numbers of inotify instances and watches of this process.
-func inotify(t *testing.T) (instances, watches int) {
+// countInotify returns the numbers of inotify instances and watches of this process.
+func countInotify(t *testing.T) (instances, watches int) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
 	ok(t, err)
@@ -69,7 +69,7 @@ func (c *readerGroup) leave() { c.cancel(); c.wait.Wait() }
 // TestNotifier_Shared checks that all readers share one inotify instance with one watch for each directory,
 // and that the notifier closes the instance when the last reader leaves.
 func TestNotifier_Shared(t *testing.T) {
-	before, _ := inotify(t)
+	before, _ := countInotify(t)
 	var dirs []string
 	for range 20 {
 		dir, l := newLog(t)
@@ -78,15 +78,15 @@ func TestNotifier_Shared(t *testing.T) {
 	}
 	n := &Notifier{}
 	some, others := startReaders(n, 40, dirs...), startReaders(n, 10, dirs...)
-	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
+	if instances, watches := countInotify(t); instances != before+1 || watches != len(dirs) {
 		t.Errorf("with 1000 readers: got %d inotify instances and %d watches; want 1 instance and %d watches", instances-before, watches, len(dirs))
 	}
 	some.leave()
-	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
+	if instances, watches := countInotify(t); instances != before+1 || watches != len(dirs) {
 		t.Errorf("with 200 remaining readers: got %d inotify instances and %d watches; want 1 instance and %d watches", instances-before, watches, len(dirs))
 	}
 	others.leave()
-	if instances, watches := inotify(t); instances != before || watches != 0 {
+	if instances, watches := countInotify(t); instances != before || watches != 0 {
 		t.Errorf("after the last reader has left: got %d inotify instances and %d watches; want none of both", instances-before, watches)
 	}
 	for _, out := range append(some.got, others.got...) {
@@ -181,7 +181,7 @@ func TestNotifier_Wakes(t *testing.T) {
 	checkWakes(false, a, b)
 	ok(t, os.Remove(filepath.Join(dir, "0.log")))
 	checkWakes(true, a, b)
-	n.watcher.Errors <- fsnotify.ErrEventOverflow
+	n.watcher.Watcher.Errors <- fsnotify.ErrEventOverflow
 	checkWakes(true, a, b, c)
 	ok(t, os.Rename(other, other+".moved"))
 	checkWakes(true, c)

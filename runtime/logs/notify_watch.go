@@ -7,6 +7,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/inotify"
 )
 
 // A watchedDir is a directory that the Notifier watches for readers. It stays open, so that the
@@ -53,11 +55,7 @@ func (n *Notifier) startLocked() error {
 	if n.watcher != nil {
 		return nil
 	}
-	open := n.newWatcher
-	if open == nil {
-		open = fsnotify.NewWatcher
-	}
-	fs, err := open()
+	fs, err := inotify.New(n.newWatcher)
 	if err != nil {
 		return err
 	}
@@ -75,7 +73,7 @@ func (n *Notifier) startLocked() error {
 }
 
 // readEvents handles the events of fs until fs is closed.
-func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
+func (n *Notifier) readEvents(fs *inotify.Watcher) {
 	for {
 		select {
 		case e, ok := <-fs.Events:
@@ -93,7 +91,7 @@ func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
 }
 
 // handleEvent wakes the readers of the event's directory.
-func (n *Notifier) handleEvent(watcher *fsnotify.Watcher, e fsnotify.Event) {
+func (n *Notifier) handleEvent(watcher *inotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if watcher != n.watcher { // the event comes from an earlier instance, which may have used the same path for another directory
