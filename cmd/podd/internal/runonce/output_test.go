@@ -170,15 +170,30 @@ func TestOutput_Sidecar(t *testing.T) {
 	}
 }
 
-// A removalCounter counts the calls of Remove in n.
-type removalCounter struct {
+// A callCounter counts the calls of Remove and HandleStart.
+type callCounter struct {
 	effect.LogsAndCgroups
-	n int
+	removals, starts int
 }
 
-func (r *removalCounter) Remove(context.Context, types.NamespacedName, types.UID) error {
-	r.n++
+func (c *callCounter) Remove(context.Context, types.NamespacedName, types.UID) error {
+	c.removals++
 	return nil
+}
+
+func (c *callCounter) HandleStart(*manifest.Pod, string, string, uint32, uint32) error {
+	c.starts++
+	return nil
+}
+
+// TestLogRetainer_HandleStart checks that the start of a container neither removes the logs of earlier
+// attempts, which may not be copied yet, nor creates links for log agents.
+func TestLogRetainer_HandleStart(t *testing.T) {
+	c := &callCounter{}
+	var l effect.LogsAndCgroups = logRetainer{c, nil}
+	if err := l.HandleStart(newPod(t, "job", never, "c").Desired, "c", "id", 3, 3); err != nil || c.starts != 0 {
+		t.Errorf("got error %v, %d calls of HandleStart; want no error, no call", err, c.starts)
+	}
 }
 
 // TestLogRetainer_Remove checks that Remove waits until the logs are copied, and then removes them.
@@ -186,10 +201,10 @@ func TestLogRetainer_Remove(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	w := startOutput(t, p)
 	w.log(p, "c", 0, "o complete")
-	r := &removalCounter{}
-	k := logRetainer{r, w.outputCopier}
-	if err := k.Remove(t.Context(), p.Desired.Key, p.Desired.UID); err != nil || r.n != 1 {
-		t.Errorf("got error %v, %d removals; want no error, 1 removal", err, r.n)
+	c := &callCounter{}
+	k := logRetainer{c, w.outputCopier}
+	if err := k.Remove(t.Context(), p.Desired.Key, p.Desired.UID); err != nil || c.removals != 1 {
+		t.Errorf("got error %v, %d removals; want no error, 1 removal", err, c.removals)
 	}
 	w.checkOutput("complete\n", "")
 }
@@ -199,20 +214,21 @@ func TestLogRetainer_Remove(t *testing.T) {
 func TestLogRetainer_Abandoned(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	o := newOutputCopier([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // nothing calls run, so nothing is copied
-	r := &removalCounter{}
+	c := &callCounter{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k := logRetainer{r, o}
-	if err := k.Remove(ctx, p.Desired.Key, "u"); err == nil || r.n != 0 {
-		t.Errorf("canceled context: got error %v, %d removals; want an error, 0 removals", err, r.n)
+	k := logRetainer{c, o}
+	if err := k.Remove(ctx, p.Desired.Key, "u"); err == nil || c.removals != 0 {
+		t.Errorf("canceled context: got error %v, %d removals; want an error, 0 removals", err, c.removals)
 	}
 	o.abandon()
-	if err := k.Remove(t.Context(), p.Desired.Key, "u"); err != nil || r.n != 1 {
-		t.Errorf("after abandon: got error %v, %d removals; want no error, 1 removal", err, r.n)
+	if err := k.Remove(t.Context(), p.Desired.Key, "u"); err != nil || c.removals != 1 {
+		t.Errorf("after abandon: got error %v, %d removals; want no error, 1 removal", err, c.removals)
 	}
 }
 
-// TestHasCopiedEarlierFiles checks that hasCopiedEarlierFiles returns true only while the newest file of a log is being copied.
+// TestHasCopiedEarlierFiles checks that hasCopiedEarlierFiles returns true only while the newest file of
+// a log is being copied.
 func TestHasCopiedEarlierFiles(t *testing.T) {
 	p := newPod(t, "job", never, "main")
 	w := startOutput(t, p)
