@@ -39,7 +39,6 @@ func TestEviction_Disk(t *testing.T) {
 			hog := d.diskFillingPod("hog", test.script, "")
 			hog.Spec.RestartPolicy = v1.RestartPolicyNever
 			d.apply(hog)
-			d.untilNote("hog is full")
 			p := d.untilPod("is evicted", "hog", evictedFor("The node was low on resource: "+test.resource+". Threshold quantity: "))
 			if !hasCondition(p.Pod, v1.DisruptionTarget, v1.PodReasonTerminationByKubelet) {
 				t.Errorf("conditions of the evicted pod: got %+v, want a true DisruptionTarget with the reason %s", p.Pod.Status.Conditions, v1.PodReasonTerminationByKubelet)
