@@ -363,7 +363,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 					t.Errorf("problems in the end: got %q, want none", all)
 				}
 				if phase := m.report("job").Pod.Status.Phase; (phase == v1.PodSucceeded) != (len(test.want) == 0) {
-					t.Errorf("phase in the end: got %s, want Succeeded exactly if the wanted calls are none; wanted calls: %q\n%s", phase, test.want, m.state())
+					t.Errorf("phase in the end: got %s, want Succeeded only if no calls are expected; expected calls: %q\n%s", phase, test.want, m.state())
 				}
 			})
 		})

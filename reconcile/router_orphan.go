@@ -124,9 +124,8 @@ func (r *Router) handleOrphans(ctx context.Context) {
 }
 
 // ownerOf returns which kind of pod owns the pod directory with the name uid. It returns ownerUnknown
-// until the first set of desired pods was received and the runtime was observed, because the UIDs of
-// the desired pods on this node are not final before that. It returns ownerNone only if knowsOwners
-// returns true.
+// until the first set of desired pods was received and the runtime was observed. Before that, the UIDs
+// of the desired pods on this node are not final. It returns ownerNone only if knowsOwners returns true.
 func (r *Router) ownerOf(uid types.UID) ownerKind {
 	if !r.hasFullSnapshot || r.desired == nil {
 		return ownerUnknown

@@ -60,11 +60,11 @@ func (w *worker) decide(ctx context.Context, mustReport bool) time.Time {
 // end is not published. Even then, the actions of d are started. They only stop containers and
 // release volumes, and this pod may be what fills the disk.
 func (w *worker) recordDecision(d plan.Decision, now time.Time) plan.Decision {
-	wasAwaiting := w.state.AwaitsJournal()
+	awaitedJournal := w.state.AwaitsJournal()
 	w.applyTransition(w.state.RecordDecision(d, time.Now()))
 	newState, err := w.state.ConfirmEnd(d)
 	w.state = newState
-	if !wasAwaiting || !d.RecordFirst { // if the decision still waits for the journal, its events were already recorded
+	if !awaitedJournal || !d.RecordFirst { // if the decision still waits for the journal, its events were already recorded
 		w.events = append(w.events, w.state.DecisionEvents(d)...)
 	}
 	if err != nil {

@@ -60,10 +60,10 @@ func (w *worker) completeAction(f result.Result) {
 	w.handleResult(actionResult{Result: f})
 }
 
-// TestUnconfirmed checks that needsConfirmation returns true from the end of an effect until the worker
-// gets an observation that began later. While it returns true, the router posts every observation to
-// the worker, even if the pod has not changed.
-func TestUnconfirmed(t *testing.T) {
+// TestNeedsConfirmation checks that needsConfirmation is true from the end of an effect until the worker
+// gets an observation that began later. While it is true, the router posts every observation to the
+// worker, even if the pod has not changed.
+func TestNeedsConfirmation(t *testing.T) {
 	w, _ := bareWorker(barePod("a"))
 	now := time.Now()
 	observed := observedPod(true)
@@ -76,13 +76,13 @@ func TestUnconfirmed(t *testing.T) {
 		Value: result.StartedContainer{Container: &runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}},
 	})
 	for _, step := range []struct {
-		asOf        time.Duration
-		unconfirmed bool
-		containers  int
+		asOf              time.Duration
+		needsConfirmation bool
+		containers        int
 	}{{time.Second, true, 1}, {3 * time.Second, false, 0}} {
 		w.observe(observed, now.Add(step.asOf))
-		if got, n := w.needsConfirmation.Load(), len(w.state.PlanInput.Observed[0].Containers); got != step.unconfirmed || n != step.containers {
-			t.Errorf("observation that began %s after the start: got needsConfirmation %t and %d containers, want %t and %d", step.asOf, got, n, step.unconfirmed, step.containers)
+		if got, n := w.needsConfirmation.Load(), len(w.state.PlanInput.Observed[0].Containers); got != step.needsConfirmation || n != step.containers {
+			t.Errorf("observation that began %s after the start: got needsConfirmation %t and %d containers, want %t and %d", step.asOf, got, n, step.needsConfirmation, step.containers)
 		}
 	}
 }

@@ -42,15 +42,15 @@ func (c *limitConn) Close() error {
 func (c *limitConn) setAdmitted(isAdmitted bool) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	list := c.listener.unadmittedConns
+	newList := c.listener.unadmittedConns
 	if isAdmitted {
-		list = c.listener.admittedConns
+		newList = c.listener.admittedConns
 	}
-	if !c.listener.openConns[c] || c.list == list {
+	if !c.listener.openConns[c] || c.list == newList {
 		return
 	}
 	c.list.Remove(c.element)
-	c.list, c.element, c.admittedAt = list, list.PushBack(c), time.Now()
+	c.list, c.element, c.admittedAt = newList, newList.PushBack(c), time.Now()
 	if !isAdmitted {
 		select {
 		case c.listener.unadmitSignal <- struct{}{}:

@@ -45,11 +45,11 @@ func TestPodView_HasPendingEdit(t *testing.T) {
 		pod  PodView
 		want bool
 	}{
-		"it is what is wanted":                {PodView{IsCurrent: true, Ready: true}, false},
-		"an edit waits":                       {PodView{Ready: true}, true},
-		"an edit came before it was ready":    {PodView{}, false},
-		"what runs is of an earlier manifest": {PodView{IsCurrent: true, OutdatedRunningContainers: 1}, true},
-		"it is being removed":                 {PodView{Ready: true, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}}, false},
+		"the current version is ready":         {PodView{IsCurrent: true, Ready: true}, false},
+		"an edit waits":                        {PodView{Ready: true}, true},
+		"an edit came before it was ready":     {PodView{}, false},
+		"containers of an earlier version run": {PodView{IsCurrent: true, OutdatedRunningContainers: 1}, true},
+		"it is being removed":                  {PodView{Ready: true, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}}, false},
 	} {
 		if test.pod.Pod == nil {
 			test.pod.Pod = &v1.Pod{}

@@ -81,7 +81,7 @@ func (m *merger) warnSharedGroups() {
 			if !m.changesGroup(claim.source, claim.key) {
 				continue
 			}
-			if firstChange, hasFirst := firstChanges[claim]; !hasFirst {
+			if firstChange, isRecorded := firstChanges[claim]; !isRecorded {
 				firstChanges[claim] = groupChange{p, *s.FSGroup}
 			} else if firstChange.group != *s.FSGroup {
 				m.set.Problems = append(m.set.Problems, firstChange.newProblem(p, *s.FSGroup, claimSource.ClaimName))

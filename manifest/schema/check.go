@@ -98,9 +98,9 @@ func (c *checker) checkValue(s *Schema, tree any, path string) (cleanTree any, o
 func (c *checker) checkElements(s *Schema, l []any, path string) (cleanList any, ok bool) {
 	elements, ok := make([]any, len(l)), true
 	for i := range l {
-		var isElementOK bool
-		elements[i], isElementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if the type is wrong, so that the indexes of later elements stay correct
-		ok = ok && isElementOK
+		var elementOK bool
+		elements[i], elementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if the type is wrong, so that the indexes of later elements stay correct
+		ok = ok && elementOK
 	}
 	if c.isPatch && !ok {
 		return nil, false

@@ -31,8 +31,8 @@ func (d *manifestDir) checkLink(name string) (isUnsafe bool, err error) {
 		if err != nil {
 			return isUnsafe, err
 		}
-		othersCanWrite, err := d.checkStep(path, info)
-		isUnsafe = isUnsafe || othersCanWrite
+		othersCanWriteDir, err := d.checkStep(path, info)
+		isUnsafe = isUnsafe || othersCanWriteDir
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			return isUnsafe, err
 		}

@@ -52,8 +52,8 @@ type candidate struct {
 	Unconfirmed bool
 }
 
-// isFinishedOrWindingDown reports whether the desired version has finished. In that case, the name
-// keeps none of its reservations.
+// isFinishedOrWindingDown reports whether the desired version has finished, even if its reservations are
+// still being released. In that case, the name keeps none of them.
 func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.WindingDown }
 
 // Limits contains the limits and features of the node against which pods are checked.

@@ -35,8 +35,8 @@ func (l Limits) amountsWithDevices() Amounts {
 // admitted before keeps its devices. If an earlier version of the pod runs, the verdict is Reject,
 // so that the earlier version is not stopped.
 //
-// As in a kubelet, a pod of a cluster is rejected if there is no healthy device and no plugin is
-// awaited, because the cluster can replace it by a pod on another node.
+// As in a kubelet, a pod of a cluster is rejected if no device is healthy and no plugin is awaited. The
+// cluster can replace the pod by a pod on another node.
 func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}

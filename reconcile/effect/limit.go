@@ -99,7 +99,7 @@ func (t *limitTuner) applyCost(cost time.Duration, waiting int) {
 	default:
 		t.triesHigher = !t.triesHigher
 		t.failedTrials++
-		if t.failedTrials%2 == 0 { // a trial has failed in both directions
+		if t.failedTrials%2 == 0 { // trials in both directions have failed
 			t.pause = min(2<<(t.failedTrials/2)-1, maxPause)
 		}
 		t.limit = t.best

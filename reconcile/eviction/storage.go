@@ -119,12 +119,12 @@ func (k *StorageLimiter) check(ctx context.Context) {
 	}
 }
 
-// excessGrace is the grace period of a pod that must release its resources at once. The value is
+// excessGracePeriod is the grace period of a pod that must release its resources at once. The value is
 // that of the kubelet for evictions.
 const excessGracePeriod = time.Second
 
 // evict evicts a pod that exceeds a limit. If the pod is being deleted, it shortens the grace
-// period to excessGrace instead. It returns false if the pod exceeds no limit.
+// period to excessGracePeriod instead. It returns false if the pod exceeds no limit.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
 	reason := m.usage.EvictionReason(&r.Pod.Spec)

@@ -75,7 +75,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 	return r.WithMonotonicTimes(s.Now()), nil
 }
 
-// readIn reads the journal in the pod directory root once; see Read.
+// readJournal reads the journal in the pod directory root once; see Read.
 func readJournal(root *os.Root, uid types.UID) (state.Record, error) {
 	f, err := root.OpenFile(FileName, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

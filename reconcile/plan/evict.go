@@ -58,11 +58,11 @@ func (f *PodEnd) WaitsForRestart() bool { return f != nil && f.Reason == ReasonE
 // restartEvicted explains what the pod waits for. The back-off is that of crashed containers.
 // Because of it, a pod that causes the pressure does not start again immediately.
 func (f *facts) restartEvicted(d *Decision, fin *PodEnd) {
-	restartAt := fin.At.Add(backoffDelay(fin.Evictions, f.in.Node.MaxBackoff))
+	resumeAt := fin.At.Add(backoffDelay(fin.Evictions, f.in.Node.MaxBackoff))
 	explanation := strings.TrimSuffix(d.Why, ". ") + "; "
 	switch {
-	case f.in.Now.Before(restartAt):
-		d.wakeAt(restartAt)
+	case f.in.Now.Before(resumeAt):
+		d.wakeAt(resumeAt)
 		d.Why = explanation + "the pod starts again after a back-off"
 	case f.in.Verdict.Answer != Admit:
 		d.Why = explanation + "the pod waits to start again: " + f.in.Verdict.Message

@@ -120,8 +120,8 @@ func newestFirst(a, b runtime.Incarnation) int {
 	return cmp.Compare(b.Attempt, a.Attempt)
 }
 
-// markSuperseded moves live incarnations other than the newest from desiredIncarnations to incarnationsToStop.
-// Two sandboxes can exist if the result of a RunSandbox call was lost.
+// markSuperseded moves live incarnations other than the newest from desiredIncarnations to
+// incarnationsToStop. Two sandboxes can exist if the result of a RunSandbox call was lost.
 func (f *facts) markSuperseded() {
 	var incarnations []runtime.Incarnation
 	for i, inc := range f.desiredIncarnations {

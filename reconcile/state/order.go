@@ -364,9 +364,9 @@ func (t *transition) isBackingOff(container string) bool {
 // worker has written another journal for the pod or observed a sandbox, because in these cases the
 // worker's history is newer.
 func (t *transition) applyReread(reread JournalReread) {
-	_, isWritten := t.Records[reread.UID]
+	_, hasRecord := t.Records[reread.UID]
 	p := t.Order.Desired
-	if t.UnreadableJournals[reread.UID] == "" || isWritten || p == nil || p.UID != reread.UID || len(t.PlanInput.Observed) > 0 {
+	if t.UnreadableJournals[reread.UID] == "" || hasRecord || p == nil || p.UID != reread.UID || len(t.PlanInput.Observed) > 0 {
 		return
 	}
 	t.info("the unreadable journal of a pod was repaired or removed", "uid", reread.UID)

@@ -260,8 +260,8 @@ func TestRestartCount_Recorded(t *testing.T) {
 }
 
 // TestPhase_AwaitsAdmission checks that a pod that lost its container does not fail before podd has
-// decided whether it admits the pod again, because a terminal phase without the reason of the rejection
-// could not be corrected.
+// decided about its admission. A terminal phase without the reason of the rejection could not be
+// corrected.
 func TestPhase_AwaitsAdmission(t *testing.T) {
 	f := runningFacts(v1.Container{})
 	f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyNever

@@ -50,7 +50,7 @@ var disruptions = map[string]string{
 
 // disruptionTargetConditions returns the condition DisruptionTarget for a pod that the node
 // terminated. By this condition, controllers distinguish such pods from pods that failed. It
-// returns nil for other pods. As in the kubelet, a pod that was evicted because of its ownConditions storage
+// returns nil for other pods. As in the kubelet, a pod that was evicted because of its own storage
 // limits does not have the condition.
 func (o *observedPod) disruptionTargetConditions() []v1.PodCondition {
 	failure := o.f.FailureReason

@@ -278,7 +278,7 @@ func TestOnLabel(t *testing.T) {
 		if r.Err != nil {
 			kind = map[selinux.ErrorKind]string{selinux.InvalidLabel: "invalid", selinux.DifferentLabels: "different", selinux.Conflict: "conflict"}[r.Err.Kind]
 		}
-		got = append(got, fmt.Sprintf("%s %s %s ignored %t", r.Plugin, r.AccessMode, kind, r.IsIgnored))
+		got = append(got, fmt.Sprintf("%s %s %s ignored %t", r.Plugin, r.AccessMode, kind, r.IsErrorIgnored))
 	}
 	supportsLabels := true
 	spec := &storage.CSIDriverSpec{SELinuxMount: &supportsLabels, VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}

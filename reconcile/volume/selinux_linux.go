@@ -24,8 +24,8 @@ type LabelResult struct {
 	AccessMode string
 	// Err is the reason why the volume cannot be mounted with a label; nil if it is mounted with a label.
 	Err *selinux.Error
-	// IsIgnored reports whether the volume is mounted without a label, despite Err.
-	IsIgnored bool
+	// IsErrorIgnored reports whether the volume is mounted without a label, despite Err.
+	IsErrorIgnored bool
 }
 
 // mountWithLabel calls mount with the SELinux label of a volume, and reports the result.
@@ -72,7 +72,7 @@ func (p *podDir) reportLabel(v *v1.Volume, l selinux.Volume, m selinux.Mount, er
 	}
 	plugin, _ := p.plugin(v)
 	r := LabelResult{Plugin: plugin, AccessMode: accessMode(l.AccessModes)}
-	if r.IsIgnored = !p.root.SELinux.Applies(l); r.IsIgnored {
+	if r.IsErrorIgnored = !p.root.SELinux.Applies(l); r.IsErrorIgnored {
 		_, err = p.root.SELinux.Decide(&p.pod.Object.Spec, l)
 	}
 	r.Err, _ = errors.AsType[*selinux.Error](err)

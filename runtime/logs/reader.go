@@ -53,11 +53,11 @@ func (r *reader) run(ctx context.Context) error {
 	for {
 		// isBeingWritten must be called before the entries are read. If it returns false,
 		// no further entries will be written.
-		cur, isWritten := r.cur, !exitedAt.IsZero() && r.isBeingWritten()
+		cur, mayBeWritten := r.cur, !exitedAt.IsZero() && r.isBeingWritten()
 		if err := r.readAvailable(ctx); err != nil {
 			return err
 		}
-		isClosed := r.cur == cur && !isWritten
+		isClosed := r.cur == cur && !mayBeWritten
 		if !r.o.Follow || !exitedAt.IsZero() && (isClosed || time.Since(exitedAt) >= r.maxWriteAfterExit) {
 			return r.finish()
 		}

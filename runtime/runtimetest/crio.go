@@ -40,10 +40,10 @@ func (c *container) prepare() error {
 
 // HideExitFiles sets whether the status of exited containers contains no finish time and the exit
 // code -1. CRI-O reports such a status before conmon has written the exit file of the container.
-func (r *Runtime) HideExitFiles(isHidden bool) {
+func (r *Runtime) HideExitFiles(hide bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.exitFilesHidden = isHidden
+	r.exitFilesHidden = hide
 }
 
 // stopContainersLocked sends the stop signal to the running containers of a sandbox that is being

@@ -71,8 +71,8 @@ func killIf(pid int, isExpected func() bool) error {
 	return err
 }
 
-// maxArgs limits how many bytes of a command line are read. The command line of a shim is
-// much shorter.
+// maxArgsBytes is the maximum number of bytes of a command line that are read. The command line of a
+// shim is much shorter.
 const maxArgsBytes = 64 << 10
 
 // shimSandbox returns the sandbox ID of the shim process with the given directory in /proc.

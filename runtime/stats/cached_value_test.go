@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestCached checks that concurrent callers share one computation, that an error is not
+// TestCachedValue checks that concurrent callers share one computation, that an error is not
 // cached, and that a canceled caller does not wait.
-func TestCached(t *testing.T) {
+func TestCachedValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCachedValue[int]()
 		computed := 0

@@ -22,12 +22,12 @@ func cpuRate(from, to reading) *uint64 {
 	return &n
 }
 
-// baseReading returns the reading from which the current rate is computed. If hasLast is true and
+// baseReading returns the reading from which the current rate is computed. If hasLastReading is true and
 // last is a reading of the same cgroup, baseReading returns last. Otherwise the cgroup is new, and
 // baseReading returns a reading of 0 whose time is the creation time of the cgroup (created). ok is
 // false if this time is unknown or more than maxRateWindow ago.
-func baseReading(last reading, hasLast bool, created time.Time, now reading) (from reading, ok bool) {
-	isNew := !hasLast || now.totalNanoseconds < last.totalNanoseconds || created.After(last.at)
+func baseReading(last reading, hasLastReading bool, created time.Time, now reading) (from reading, ok bool) {
+	isNew := !hasLastReading || now.totalNanoseconds < last.totalNanoseconds || created.After(last.at)
 	switch {
 	case !isNew:
 		return last, true

@@ -34,11 +34,11 @@ func (r *readings) setRates(s *Sample) {
 	next := make(map[string]reading, len(r.last))
 	s.eachCgroup(func(c *Cgroup) {
 		current := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}
-		last, hasLast := r.last[c.Info.Name]
-		if from, ok := baseReading(last, hasLast, c.Info.Spec.CreationTime, current); ok {
+		last, hasLastReading := r.last[c.Info.Name]
+		if from, ok := baseReading(last, hasLastReading, c.Info.Spec.CreationTime, current); ok {
 			c.NanoCores = cpuRate(from, current)
 		}
-		if isStored || !hasLast {
+		if isStored || !hasLastReading {
 			last = current
 		}
 		next[c.Info.Name] = last

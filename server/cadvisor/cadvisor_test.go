@@ -245,7 +245,7 @@ type strictMeter struct {
 
 func (s strictMeter) Processes(ctx context.Context, cgroup string) ([]model.ProcessInfo, error) {
 	if all, _ := s.Containers(ctx); all[cgroup] == nil {
-		s.t.Errorf("processes of the unmeasured cgroup %q were read", cgroup)
+		s.t.Errorf("got a read of the processes of the unmeasured cgroup %q, want none", cgroup)
 	}
 	return s.fixedMeter.Processes(ctx, cgroup)
 }

@@ -154,8 +154,8 @@ func exercised() *Metrics {
 			}
 		}
 	}
-	m.RecordVolumeLabel(VolumeLabel{Plugin: "kubernetes.io/iscsi", AccessMode: "inline", Result: LabelsDiffer, IsIgnored: true})
-	m.RecordVolumeLabel(VolumeLabel{Plugin: "kubernetes.io/iscsi", AccessMode: "RWX", Result: LabelInvalid, IsIgnored: true})
+	m.RecordVolumeLabel(VolumeLabel{Plugin: "kubernetes.io/iscsi", AccessMode: "inline", Result: LabelsDiffer, IsErrorIgnored: true})
+	m.RecordVolumeLabel(VolumeLabel{Plugin: "kubernetes.io/iscsi", AccessMode: "RWX", Result: LabelInvalid, IsErrorIgnored: true})
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted

@@ -72,14 +72,13 @@ type VolumeLabel struct {
 	// mode, such as "RWO".
 	Plugin, AccessMode string
 	Result             VolumeLabelResult
-	// IsIgnored reports whether the volume was mounted without a label, despite Result.
-	IsIgnored bool
+	// IsErrorIgnored reports whether the volume was mounted without a label, despite Result.
+	IsErrorIgnored bool
 }
 
 // A VolumeLabelResult is the success or the kind of the error of a VolumeLabel.
 type VolumeLabelResult int
 
-// These are the values of VolumeLabelResult.
 const (
 	LabelMounted    VolumeLabelResult = iota
 	LabelInvalid                      // the options of a container result in no label
@@ -95,11 +94,11 @@ func (c labelCounts) RecordVolumeLabel(l VolumeLabel) {
 		c.labeledVolumes.WithLabelValues(plugin, l.AccessMode).Inc()
 	case l.Result == LabelConflicted:
 		c.labelConflicts.WithLabelValues(plugin, l.AccessMode).Inc()
-	case l.Result == LabelInvalid && l.IsIgnored:
+	case l.Result == LabelInvalid && l.IsErrorIgnored:
 		c.ignoredInvalidLabels.WithLabelValues(l.AccessMode).Inc()
 	case l.Result == LabelInvalid:
 		c.invalidLabels.WithLabelValues(l.AccessMode).Inc()
-	case l.IsIgnored:
+	case l.IsErrorIgnored:
 		c.ignoredMismatches.WithLabelValues(l.AccessMode).Inc()
 	default:
 		c.podMismatches.WithLabelValues(l.AccessMode).Inc()

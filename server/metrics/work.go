@@ -71,8 +71,8 @@ func (c workCounts) RecordDeviceAllocation(resource string, duration time.Durati
 }
 
 // rejectionLabel returns the kubelet's label for the reason of a rejection. insufficient is the
-// resource that is insufficient, or "". All resources other than the four with a label share one,
-// because their names contain a page size.
+// resource that is insufficient, or "". Four resources have their own label. All others share one
+// label, because the names of huge pages contain a page size.
 func rejectionLabel(reason, insufficient string) string {
 	switch v1.ResourceName(insufficient) {
 	case "":

@@ -229,7 +229,7 @@ func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the condition is still false after 30s")
+			t.Fatal("got a condition that is still false after 30s, want true")
 		}
 	}
 }

@@ -163,7 +163,7 @@ func TestReplace(t *testing.T) {
 	}
 	text = []byte("nothing")
 	if trusts(both(), theirs) || !trusts(both(), after) {
-		t.Error("after the text of the other authority has become invalid: got trust in clients of that authority, or no trust in podd's own clients")
+		t.Error("after the text of the other authority has become invalid: got trust in clients of that authority, or no trust in podd's own clients; want trust only in podd's own clients")
 	}
 }
 

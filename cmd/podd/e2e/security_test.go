@@ -412,9 +412,9 @@ func (d *daemon) supportsUserNamespaces() bool {
 	return false
 }
 
-// makeRuntimeDirsTraversable makes the directories of the runtime traversable for all users. The root user of a pod
-// with a user namespace needs this, because it is an unprivileged user of the host. The usual directories
-// in /run and /var/lib are traversable.
+// makeRuntimeDirsTraversable makes the directories of the runtime traversable for all users. The root
+// user of a pod with a user namespace needs this, because it is an unprivileged user of the host. The
+// usual directories in /run and /var/lib are traversable.
 func (d *daemon) makeRuntimeDirsTraversable() {
 	d.t.Helper()
 	if err := d.on.OpenDirs(); err != nil {

@@ -105,7 +105,7 @@ func exitedContainers(reports []*state.Report) (containers []gc.ExitedContainer)
 	return containers
 }
 
-// exitedIn returns the exited containers in inc. If keepsNewest is set, the newest container of each
+// exitedContainersOf returns the exited containers in inc. If keepsNewest is set, the newest container of each
 // name is needed: podd shows its log and its last state, and restarts it after a back-off.
 func exitedContainersOf(inc *runtime.Incarnation, keepsNewest bool) (containers []gc.ExitedContainer) {
 	for i := range inc.Containers {

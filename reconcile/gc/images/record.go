@@ -18,7 +18,7 @@ const (
 	// maxRecordBytes is the maximum size of the record file. The record of an image needs about 130
 	// bytes.
 	maxRecordBytes = 8 << 20
-	// maxMoment limits the durations in the record file, so that computing with them does not
+	// maxStoredDuration limits the durations in the record file, so that computing with them does not
 	// overflow.
 	maxStoredDuration = 100 * 365 * 24 * time.Hour
 )

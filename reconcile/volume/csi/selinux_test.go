@@ -19,7 +19,7 @@ const label, otherLabel = "system_u:object_r:container_file_t:s0:c1,c2", "system
 // volume.
 func newLabeledVolume(pod types.UID, label string) Volume {
 	v := newVolume(pod)
-	v.SELinux = selinux.Mount{Context: label, IsShared: true}
+	v.SELinux = selinux.Mount{Context: label, NeedsSameContext: true}
 	return v
 }
 

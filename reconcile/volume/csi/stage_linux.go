@@ -75,7 +75,7 @@ func (op *operation) unstageOtherLabel(ctx context.Context, f facts) error {
 	switch others, err := op.d.readUsageExcept(op.v.Pod.UID); {
 	case err != nil:
 		return err
-	case others.mayPublish(s):
+	case others.mayBePublished(s):
 		return conflict
 	}
 	if err := op.d.callUnstage(ctx, s); err != nil {

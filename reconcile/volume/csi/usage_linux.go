@@ -98,15 +98,15 @@ func (u usage) uses(s stagedVolume) (bool, error) {
 	return false, u.unknownUse(s)
 }
 
-// mayPublish reports whether the staged volume s, which is no block device, is or may be published.
-func (u usage) mayPublish(s stagedVolume) bool {
+// mayBePublished reports whether the staged volume s, which is no block device, is or may be published.
+func (u usage) mayBePublished(s stagedVolume) bool {
 	_, isPublished := u.staged[s.VolumeID]
 	return isPublished || u.unknownUse(s) != nil
 }
 
 // unknownUse returns an error if s may be mounted in a pod directory without a valid data file.
 func (u usage) unknownUse(s stagedVolume) error {
-	if name, isOnly := s.facts[keyPersistentVolume], s.facts[keyShared] == ""; name != "" && isOnly {
+	if name, isUnshared := s.facts[keyPersistentVolume], s.facts[keyShared] == ""; name != "" && isUnshared {
 		return u.unknown[name]
 	}
 	var errs []error

@@ -577,7 +577,7 @@ func TestParseDiscovery(t *testing.T) {
 func TestAttach_SELinux(t *testing.T) {
 	h := newFakeHost(t)
 	v := blockVolume()
-	v.Block, v.MountOptions, v.SELinux = false, []string{"noatime"}, selinux.Mount{Context: "u:r:t:s0:c1,c2", IsShared: true}
+	v.Block, v.MountOptions, v.SELinux = false, []string{"noatime"}, selinux.Mount{Context: "u:r:t:s0:c1,c2", NeedsSameContext: true}
 	path, err := h.attach("a", v)
 	if want := `mount -i -t ext4 -o noatime,context="u:r:t:s0:c1,c2" -- ` + h.path("dev/sda") + " " + path; err != nil || h.count(want) != 1 {
 		t.Fatalf("got error %v and commands %q; want no error and the command %s once", err, h.commands, want)
@@ -593,7 +593,7 @@ func TestAttach_SELinux(t *testing.T) {
 		return "", nil
 	}
 	plain := v
-	plain.SELinux = selinux.Mount{IsShared: true}
+	plain.SELinux = selinux.Mount{NeedsSameContext: true}
 	for _, pod := range []types.UID{"b", "c"} {
 		if _, err := h.attach(pod, plain); err != nil {
 			t.Errorf("pod without a label: got error %v, want none", err)

@@ -198,8 +198,8 @@ func (a *attachment) interfaceSettings(ctx context.Context, name string) (map[st
 func parseSettings(output string) map[string]string {
 	settings := map[string]string{}
 	for line := range strings.Lines(output) {
-		key, value, isSetting := strings.Cut(strings.TrimSpace(line), " = ")
-		if isSetting && strings.HasPrefix(key, "iface.") && key != "iface.iscsi_ifacename" && value != "<empty>" {
+		key, value, hasValue := strings.Cut(strings.TrimSpace(line), " = ")
+		if hasValue && strings.HasPrefix(key, "iface.") && key != "iface.iscsi_ifacename" && value != "<empty>" {
 			settings[key] = value
 		}
 	}

@@ -35,9 +35,9 @@ func (p Policy) Label(o *v1.SELinuxOptions) (string, error) {
 		return p.File, nil
 	}
 	switch {
-	case !isPart(o.User, "_.-"):
+	case !isLabelPart(o.User, "_.-"):
 		return "", &Error{InvalidLabel, fmt.Sprintf("seLinuxOptions.user: %.100q cannot be a part of an SELinux label", o.User)}
-	case !isPart(o.Level, "_.-,:"):
+	case !isLabelPart(o.Level, "_.-,:"):
 		return "", &Error{InvalidLabel, fmt.Sprintf("seLinuxOptions.level: %.100q cannot be a part of an SELinux label", o.Level)}
 	}
 	parts := strings.SplitN(p.File, ":", 4)
@@ -48,13 +48,13 @@ func (p Policy) Label(o *v1.SELinuxOptions) (string, error) {
 	return strings.Join(parts, ":"), nil
 }
 
-// maxPart is the maximum length of a part of a label from a pod. The kernel limits a label to one page.
-const maxPart = 1000
+// maxPartLength is the maximum length of a part of a label from a pod. The kernel limits a label to one page.
+const maxPartLength = 1000
 
-// isPart reports whether text can be a part of a label: it contains only letters, digits and the
+// isLabelPart reports whether text can be a part of a label: it contains only letters, digits and the
 // characters in others. The label becomes a mount option, so it must contain no quotation marks.
-func isPart(text, others string) bool {
-	return len(text) <= maxPart && !strings.ContainsFunc(text, func(r rune) bool {
+func isLabelPart(text, others string) bool {
+	return len(text) <= maxPartLength && !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(others, r)
 	})
 }

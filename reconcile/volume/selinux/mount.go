@@ -25,8 +25,8 @@ type Volume struct {
 type Mount struct {
 	// Context is the label; "" means that the volume is mounted without a label.
 	Context string
-	// IsShared reports whether all pods that use the volume must have the same Context.
-	IsShared bool
+	// NeedsSameContext reports whether all pods that use the volume must have the same Context.
+	NeedsSameContext bool
 }
 
 // Option returns the mount option for the label, or "" if there is none. The label is in quotation marks,
@@ -41,7 +41,7 @@ func (m Mount) Option() string {
 // CheckOther returns an error if other pods use the volume and their Context does not allow m. The error
 // is an *Error.
 func (m Mount) CheckOther(context string) error {
-	if !m.IsShared || m.Context == context {
+	if !m.NeedsSameContext || m.Context == context {
 		return nil
 	}
 	return &Error{Conflict, fmt.Sprintf("other pods on this node use the volume with %s, but this pod needs %s; "+
@@ -58,7 +58,6 @@ func describe(context string) string {
 // An ErrorKind is the kind of an Error.
 type ErrorKind int
 
-// These are the kinds of errors.
 const (
 	InvalidLabel    ErrorKind = iota // the options of a container result in no label
 	DifferentLabels                  // containers of the pod need different labels for a volume
@@ -87,7 +86,7 @@ func (p Policy) Decide(pod *v1.PodSpec, v Volume) (Mount, error) {
 		return Mount{}, nil
 	}
 	if s := pod.SecurityContext; s != nil && s.SELinuxChangePolicy != nil && *s.SELinuxChangePolicy == v1.SELinuxChangePolicyRecursive {
-		return Mount{IsShared: true}, nil
+		return Mount{NeedsSameContext: true}, nil
 	}
 	var labels []string
 	for _, list := range [][]v1.Container{pod.InitContainers, pod.Containers} {
@@ -107,7 +106,7 @@ func (p Policy) Decide(pod *v1.PodSpec, v Volume) (Mount, error) {
 	}
 	switch len(labels) {
 	case 0:
-		return Mount{IsShared: true}, nil
+		return Mount{NeedsSameContext: true}, nil
 	case 1:
 		return Mount{labels[0], true}, nil
 	}
@@ -154,8 +153,8 @@ func ContextOption(options string) string {
 	return ""
 }
 
-// StoresLabels reports whether a filesystem stores a label for each file, so that the files can be
-// labeled, according to its options in the mount table.
+// StoresLabels reports whether a filesystem can store a label for each file. options are its options in
+// the mount table.
 func StoresLabels(options string) bool { return slices.Contains(splitOptions(options), "seclabel") }
 
 // splitOptions splits options at the commas outside quotation marks.

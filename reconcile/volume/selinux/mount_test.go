@@ -21,7 +21,7 @@ func TestDecide(t *testing.T) {
 	level := func(l string) *v1.SELinuxOptions { return &v1.SELinuxOptions{Level: l} }
 	untyped := &v1.SELinuxOptions{Type: "spc_t"}
 	recursive, option := v1.SELinuxChangePolicyRecursive, v1.SELinuxChangePolicyMountOption
-	unlabeled := Mount{IsShared: true}
+	unlabeled := Mount{NeedsSameContext: true}
 	labeled := func(l string) Mount { return Mount{"system_u:object_r:container_file_t:" + l, true} }
 	for name, c := range map[string]struct {
 		policy Policy
@@ -91,7 +91,7 @@ func TestApplies(t *testing.T) {
 }
 
 func TestMount(t *testing.T) {
-	a, b := Mount{"a", true}, Mount{IsShared: true}
+	a, b := Mount{"a", true}, Mount{NeedsSameContext: true}
 	for _, c := range []struct {
 		mount Mount
 		other string
@@ -113,7 +113,7 @@ func TestMount(t *testing.T) {
 	if got, want := (Mount{Context: "u:r:t:s0:c1,c2"}).Option(), `context="u:r:t:s0:c1,c2"`; got != want {
 		t.Errorf("mount option: got %s, want %s", got, want)
 	}
-	if got := (Mount{IsShared: true}).Option(); got != "" {
+	if got := (Mount{NeedsSameContext: true}).Option(); got != "" {
 		t.Errorf("mount option without a label: got %s, want none", got)
 	}
 }

@@ -96,7 +96,7 @@ func TestCombinedOutput(t *testing.T) {
 		t.Errorf("output: got %q, want both lines", out)
 	}
 	if err := Run(exec.Command("/nonexistent")); err == nil {
-		t.Error("program that does not exist: got no error")
+		t.Error("program that does not exist: got no error, want one")
 	}
 }
 
@@ -105,7 +105,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: got none within 10s", what)
+			t.Fatalf("%s: got false for 10s, want true", what)
 		}
 	}
 }

@@ -96,9 +96,9 @@ var mapTypes = map[string]string{
 	metaModelPrefix + "OwnerReference":                "atomic",
 }
 
-// isRequiredOverrides overrides whether a field is required, which otherwise depends on
-// omitempty.
-var isRequiredOverrides = map[string]bool{
+// requiredByField contains whether a field is required, for the fields for which this does not follow
+// from omitempty.
+var requiredByField = map[string]bool{
 	coreModelPrefix + "AzureFilePersistentVolumeSource.secretNamespace": false,
 	coreModelPrefix + "ContainerImage.names":                            false,
 	coreModelPrefix + "ContainerRestartRule.action":                     true,

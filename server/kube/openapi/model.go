@@ -148,7 +148,7 @@ func (m models) addFields(s *Schema, t reflect.Type) {
 // isRequired reports whether a field is required. By default, a field is required if it is
 // never omitted when the object is encoded.
 func isRequired(field, options string) bool {
-	if isRequired, ok := isRequiredOverrides[field]; ok {
+	if isRequired, ok := requiredByField[field]; ok {
 		return isRequired
 	}
 	return !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")

@@ -54,8 +54,8 @@ type Options struct {
 	HasExternalCloud             bool
 	ProvidedIP                   string
 	EnableControllerAttachDetach bool // the attach-detach controller attaches the volumes of this node
-	// IsNewHost reports whether no agent has run on this host before. If the Node exists, it describes
-	// an earlier host with the same name, and its extended resources are set to 0.
+	// IsNewHost reports whether no agent has served device plugins on this host before. If the Node
+	// exists, it describes an earlier host with the same name, and its extended resources are set to 0.
 	IsNewHost bool
 
 	// UpdateFrequency is the interval at which podd compares the status of the Node in the API

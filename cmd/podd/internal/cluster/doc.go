@@ -70,8 +70,6 @@
 //     published when the API server is reachable. If the topology of a driver conflicts with
 //     the Node's labels, podd reports a problem and publishes the remaining drivers.
 //   - If a CSINode has a deleted Node as its owner, podd replaces the owner.
-//   - The CSINode does not announce migrated in-tree plugins, because podd rejects pods
-//     with in-tree cloud volumes.
 //   - allocatable.count is the value at the driver's registration.
 //
 // A bound claim of a CSI volume is read every 90 seconds, because it may have been resized.

@@ -88,7 +88,8 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 
 // volumes returns the volumes that the Node's status must name, and two channels. desiredChanged
 // is closed when the volumes of bound pods change, and onNodeChanged when the CSI volumes on this node
-// change. If a disk is detached, the View of its pod changes.
+// change. No channel reports the detachment of a disk, because the View of its
+// pod then changes.
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, onNodeChanged <-chan struct{}) {
 	var onNode []csi.VolumeID
 	if s.o.CSI != nil {
@@ -250,8 +251,8 @@ func isNodeReady(n *v1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
 }
 
-// findNode returns the Node with a name in the last list or watch of the API server, or nil if there
-// is none, and a channel that is closed when the Node changes.
+// findNode returns the Node with a name in the last list or watch, or nil if there is none. changed is
+// closed when the Node changes.
 func (s *sharedState) findNode(name string) (n *v1.Node, changed <-chan struct{}) {
 	nodes, changed := s.nodes.get()
 	return nodes.items[types.NamespacedName{Name: name}], changed

@@ -200,7 +200,7 @@ func FuzzNormalizeArgs(f *testing.F) {
 		l, _ := flags.checkedLayer()
 		m.apply(l)
 		if _, err := m.decode(); err != nil {
-			t.Errorf("NormalizeArgs(%q) returned kongArgs %q, unsupported flags %v; decoding these flags: %v", line, kongArgs, unsupported, err)
+			t.Errorf("NormalizeArgs(%q): got kongArgs %q, unsupported flags %v, and error %v of decoding these flags; want no error", line, kongArgs, unsupported, err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func labelRecorder(m *metrics.Metrics) func(volume.LabelResult) {
 		selinux.InvalidLabel: metrics.LabelInvalid, selinux.DifferentLabels: metrics.LabelsDiffer, selinux.Conflict: metrics.LabelConflicted,
 	}
 	return func(r volume.LabelResult) {
-		l := metrics.VolumeLabel{Plugin: r.Plugin, AccessMode: r.AccessMode, Result: metrics.LabelMounted, IsIgnored: r.IsIgnored}
+		l := metrics.VolumeLabel{Plugin: r.Plugin, AccessMode: r.AccessMode, Result: metrics.LabelMounted, IsErrorIgnored: r.IsErrorIgnored}
 		if r.Err != nil {
 			l.Result = results[r.Err.Kind]
 		}

@@ -65,12 +65,12 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		return exit.NewError(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; specify manifests, --pod-manifest-path or --manifest-url"))
 	}
-	sources, set, err := readPlanSources(ctx, &cfg)
+	planSources, set, err := readPlanSources(ctx, &cfg)
 	if err != nil {
 		return err
 	}
-	warnUnreadSources(s.Err, set, sources)
-	in, err := newPreviewInput(&cfg, set, sources, running)
+	warnUnreadSources(s.Err, set, planSources)
+	in, err := newPreviewInput(&cfg, set, planSources, running)
 	if err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func readPlanSources(ctx context.Context, cfg *config.Config) ([]source.Source, 
 }
 
 // warnUnreadSources prints a warning for each source that could not be read.
-func warnUnreadSources(w io.Writer, set *manifest.Set, sources []source.Source) {
-	for _, s := range sources {
+func warnUnreadSources(w io.Writer, set *manifest.Set, planSources []source.Source) {
+	for _, s := range planSources {
 		if !set.CompleteSources[s.Name()] {
 			fmt.Fprintf(w, "podd: warning: reading source %s timed out; the plan stops no pods that may come from it\n", s.Name())
 		}

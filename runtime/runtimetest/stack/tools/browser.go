@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// browser lists packages of Chromium. One of them is sufficient.
+// browserPackages lists packages of Chromium. One of them is sufficient.
 var browserPackages = []string{"chromium-headless-shell", "chromium"}
 
 // EnsureBrowser returns the path of Chromium. If there is none, EnsureBrowser installs it into

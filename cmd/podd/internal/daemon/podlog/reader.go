@@ -127,7 +127,7 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 
 // newExitedFunc returns a function that reports whether a container has exited or the pod was
 // deleted. firstID is the ID of the container. If firstID is "", the function reports on the first
-// container that a View contains, and returns false before. The channel changed is closed when the
+// container that a View contains, and returns false until then. The channel changed is closed when the
 // result may have changed.
 func (l *Reader) newExitedFunc(pod *server.PodView, container, firstID string) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
