@@ -26,7 +26,8 @@
 //
 // A volume with an SELinux label (package selinux) is staged and published with a mount option. The data
 // files contain the label. If a pod needs another label, podd stages the volume again, unless the volume is
-// published for other pods.
+// published for other pods. Calls before a reboot do not count, because a reboot removes all mounts. If a
+// kubelet has published the volume for the pod, the mount keeps its label.
 //
 // A kubelet can use volumes that podd staged, and podd can use volumes that a kubelet staged. podd
 // records the results of calls in additional keys, which a kubelet ignores. podd repeats calls that

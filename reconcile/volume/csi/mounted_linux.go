@@ -22,6 +22,16 @@ func (d *Drivers) isStateCurrent(state, path string) bool {
 	return false
 }
 
+// isFromEarlierBoot reports whether state was recorded after a successful call during an earlier boot of
+// the host.
+func (d *Drivers) isFromEarlierBoot(state string) bool {
+	switch state {
+	case "", stateAnnounced, stateBegun, d.bootID, d.bootID + mountedSuffix:
+		return false
+	}
+	return true
+}
+
 // currentState returns the state to record after a successful call for path. The state
 // contains the boot ID of the host and whether path is a mount point.
 func (d *Drivers) currentState(path string) (string, error) {

@@ -67,7 +67,7 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (PublishResult, error) 
 	if err := op.publish(ctx); err != nil {
 		return fail(publishing, err)
 	}
-	d.setPublished(p, v, &publishCall{v, time.Now()})
+	d.setPublished(p, op.v, &publishCall{op.v, time.Now()})
 	if err := op.expand(ctx); err != nil && !cannotExpandInUse(err) {
 		return fail(expanding, err)
 	}

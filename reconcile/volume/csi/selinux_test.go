@@ -2,12 +2,15 @@ package csi
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/volume/selinux"
@@ -114,4 +117,107 @@ func TestSELinux_LostFacts(t *testing.T) {
 	if _, err := m.Publish(t.Context(), newLabeledVolume("pod-3", otherLabel)); err == nil || !strings.Contains(err.Error(), label) {
 		t.Errorf("publishing with another label: got error %v, want a conflict with %q", err, label)
 	}
+}
+
+// changeFacts changes the data files of the staged and published volumes while podd is stopped.
+func (m *testNode) changeFacts(t *testing.T, change func(facts)) {
+	t.Helper()
+	for _, pattern := range []string{"plugins/kubernetes.io/csi/*/*", "pods/*/volumes/" + PodPluginDir + "/*"} {
+		dirs, err := filepath.Glob(filepath.Join(m.root, pattern, dataFile))
+		must(t, err)
+		for _, path := range dirs {
+			f, err := readFacts(filepath.Dir(path))
+			must(t, err)
+			change(f)
+			must(t, f.save(filepath.Dir(path)))
+		}
+	}
+}
+
+// removePoddKeys changes facts to those that a kubelet would have recorded.
+func removePoddKeys(f facts) {
+	maps.DeleteFunc(f, func(key, _ string) bool { return strings.HasPrefix(key, "podd.") })
+}
+
+// TestSELinux_Reboot checks that a volume that pods used during an earlier boot does not block pods with
+// a label. The first of them gets the volume, and others after this pod was removed.
+func TestSELinux_Reboot(t *testing.T) {
+	for name, c := range map[string]struct {
+		before []types.UID // pods that used the volume before the reboot
+		change func(facts) // of the facts before the reboot
+	}{
+		"mounts of podd":                   {[]types.UID{pod1, pod2, "pod-3"}, func(f facts) { f[keyState] = "earlier-boot" + mountedSuffix }},
+		"podd and a driver without mounts": {[]types.UID{pod1, pod2, "pod-3"}, func(f facts) { f[keyState] = "earlier-boot" }},
+		"kubelet":                          {[]types.UID{pod1, pod2}, removePoddKeys},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
+			for _, pod := range c.before {
+				m.publish(t, newLabeledVolume(pod, ""))
+			}
+			done, err := m.driver.Changes()
+			must(t, err)
+			m.killPodd()
+			mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(m.root))
+			must(t, err)
+			for _, mount := range mounts {
+				must(t, unix.Unmount(mount.Mountpoint, 0))
+			}
+			m.changeFacts(t, c.change)
+			m.startPodd(t, Options{})
+			m.waitRegistered(t)
+			m.publish(t, newLabeledVolume(pod1, label))
+			m.checkCalls(t, append(done, "NodeStageVolume vol-1", "NodePublishVolume vol-1")...)
+			if _, err := m.Publish(t.Context(), newLabeledVolume(pod2, otherLabel)); err == nil || !strings.Contains(err.Error(), label) {
+				t.Errorf("publishing with another label: got error %v, want a conflict with %q", err, label)
+			}
+			m.unpublish(t, pod1)
+			m.publish(t, newLabeledVolume(pod2, otherLabel))
+			m.checkFlags(t, "NodeStageVolume", otherLabel)
+		})
+	}
+}
+
+// TestSELinux_Kubelet checks that a volume that a kubelet published for a pod stays mounted with the label
+// that the kubelet chose.
+func TestSELinux_Kubelet(t *testing.T) {
+	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
+	m.publish(t, newLabeledVolume(pod1, otherLabel))
+	m.killPodd()
+	m.changeFacts(t, removePoddKeys)
+	m.startPodd(t, Options{})
+	m.waitRegistered(t)
+	p := m.publish(t, newLabeledVolume(pod1, label))
+	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodeStageVolume vol-1", "NodePublishVolume vol-1")
+	for _, method := range []string{"NodeStageVolume", "NodePublishVolume"} {
+		m.checkFlags(t, method, otherLabel)
+	}
+	if v, _ := m.publishedVolume(p.Path); v.SELinux.Context != otherLabel {
+		t.Errorf("label of the published volume: got %q, want %q", v.SELinux.Context, otherLabel)
+	}
+	if _, err := m.Publish(t.Context(), newLabeledVolume(pod2, label)); err == nil || !strings.Contains(err.Error(), otherLabel) {
+		t.Errorf("publishing for another pod: got error %v, want a conflict with %q", err, otherLabel)
+	}
+}
+
+// TestSELinux_UnknownMount checks that a mount in a pod directory with a damaged data file does not prevent
+// the first stage of a volume with a label. Until the mount is removed, podd does not stage the volume with
+// another label.
+func TestSELinux_UnknownMount(t *testing.T) {
+	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
+	dir := filepath.Join(m.podsDir(), "pod-0", "volumes", PodPluginDir, "pv-1")
+	target := filepath.Join(dir, targetName)
+	must(t, os.MkdirAll(target, 0o750))
+	must(t, os.WriteFile(filepath.Join(dir, dataFile), []byte("{"), 0o600))
+	must(t, unix.Mount(t.TempDir(), target, "", unix.MS_BIND, ""))
+	m.publish(t, newLabeledVolume(pod1, label))
+	m.unpublish(t, pod1)
+	_, err := m.Publish(t.Context(), newLabeledVolume(pod2, otherLabel))
+	if err == nil || !strings.Contains(err.Error(), "unmount it") || !strings.Contains(err.Error(), target) {
+		t.Errorf("publishing with another label: got error %v, want one that names the mount %s", err, target)
+	}
+	must(t, unix.Unmount(target, 0))
+	m.publish(t, newLabeledVolume(pod2, otherLabel))
+	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodeUnpublishVolume vol-1",
+		"NodeUnstageVolume vol-1", "NodeStageVolume vol-1", "NodePublishVolume vol-1")
 }

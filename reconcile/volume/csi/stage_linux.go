@@ -14,8 +14,10 @@ func (op *operation) stage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := op.unstageOtherLabel(ctx, f); err != nil {
-		return err
+	if !isFirst {
+		if err := op.unstageOtherLabel(ctx, f); err != nil {
+			return err
+		}
 	}
 	becomesShared := !isFirst && f[keyPersistentVolume] != op.v.Volume && f[keyShared] == ""
 	if becomesShared {
@@ -64,19 +66,37 @@ func (op *operation) stage(ctx context.Context) error {
 }
 
 // unstageOtherLabel unstages the volume if it is, or may be, staged with an SELinux label that op.v cannot
-// use. It returns an error if the volume is published for other pods. f are the facts of the staged volume.
+// use. It returns an error if the volume is, or may be, published for other pods. If the volume is already
+// published for the pod of op.v, the mount keeps its label, and op.v gets this label. f are the facts of
+// the staged volume.
 func (op *operation) unstageOtherLabel(ctx context.Context, f facts) error {
 	state := f[keyState]
 	conflict := op.v.SELinux.CheckOther(f[keySELinux])
-	if conflict == nil || state == stateAnnounced || op.v.Block {
+	if conflict == nil || state == stateAnnounced || op.d.isFromEarlierBoot(state) || op.v.Block {
 		return nil
 	}
-	s := stagedVolume{op.v.id(), f, op.p.stageDataDir, op.p.stagingPath, ""}
-	switch others, err := op.d.readUsageExcept(op.v.Pod.UID); {
+	switch isPublished, err := isMounted(op.p.target); {
 	case err != nil:
 		return err
-	case others.mayBePublished(s):
+	case isPublished:
+		op.v.SELinux.Context = f[keySELinux]
+		return nil
+	}
+	if state == "" { // a kubelet staged the volume, possibly during an earlier boot
+		if isStaged, err := isMounted(op.p.stagingPath); !isStaged || err != nil {
+			return err
+		}
+	}
+	s := stagedVolume{op.v.id(), f, op.p.stageDataDir, op.p.stagingPath, ""}
+	others, err := op.d.readUsageExcept(op.v.Pod.UID)
+	switch {
+	case err != nil:
+		return err
+	case others.published[s.VolumeID]:
 		return conflict
+	}
+	if err := others.unknownUse(s); err != nil {
+		return err
 	}
 	if err := op.d.callUnstage(ctx, s); err != nil {
 		return err

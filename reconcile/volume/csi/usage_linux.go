@@ -17,6 +17,8 @@ type usage struct {
 	devices map[string]bool // by the name of the PersistentVolume
 	// staged contains the volumes that must have been staged.
 	staged map[VolumeID]publishedUse
+	// published contains the volumes in staged that may be published since the current boot of the host.
+	published map[VolumeID]bool
 	// unknown contains an error for each mount in a pod directory without a valid data file. The
 	// key is the kubelet's name of the volume.
 	unknown map[string]error
@@ -31,7 +33,7 @@ func (d *Drivers) readUsage() (usage, error) { return d.readUsageExcept("") }
 
 // readUsageExcept is like readUsage, but ignores a pod.
 func (d *Drivers) readUsageExcept(except types.UID) (usage, error) {
-	u := usage{map[VolumeID]bool{}, map[string]bool{}, map[VolumeID]publishedUse{}, map[string]error{}}
+	u := usage{map[VolumeID]bool{}, map[string]bool{}, map[VolumeID]publishedUse{}, map[VolumeID]bool{}, map[string]error{}}
 	pods, err := safepath.Names(d.podsDir())
 	if err != nil {
 		return usage{}, err
@@ -46,7 +48,7 @@ func (d *Drivers) readUsageExcept(except types.UID) (usage, error) {
 			return usage{}, err
 		}
 		for _, name := range mounts {
-			u.add(filepath.Join(dir, name))
+			d.addUse(u, filepath.Join(dir, name))
 		}
 		links, err := safepath.Names(filepath.Join(d.podsDir(), pod, DevicesDir, PodPluginDir))
 		if err != nil {
@@ -59,8 +61,8 @@ func (d *Drivers) readUsageExcept(except types.UID) (usage, error) {
 	return u, nil
 }
 
-// add adds a volume of a pod. dir is the directory of the volume in the directory of the pod.
-func (u usage) add(dir string) {
+// addUse adds a volume of a pod to u. dir is the directory of the volume in the directory of the pod.
+func (d *Drivers) addUse(u usage, dir string) {
 	f, err := readFacts(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {
 		if isMount, err := isMounted(filepath.Join(dir, targetName)); !isMount && err == nil {
@@ -77,6 +79,7 @@ func (u usage) add(dir string) {
 	u.volumes[id] = true
 	if wasStaged(f) {
 		u.staged[id] = publishedUse{name, f[keySELinux]}
+		u.published[id] = u.published[id] || !d.isFromEarlierBoot(f[keyState])
 	}
 }
 
@@ -96,12 +99,6 @@ func (u usage) uses(s stagedVolume) (bool, error) {
 		return true, nil
 	}
 	return false, u.unknownUse(s)
-}
-
-// mayBePublished reports whether the staged volume s, which is no block device, is or may be published.
-func (u usage) mayBePublished(s stagedVolume) bool {
-	_, isPublished := u.staged[s.VolumeID]
-	return isPublished || u.unknownUse(s) != nil
 }
 
 // unknownUse returns an error if s may be mounted in a pod directory without a valid data file.
