@@ -3,7 +3,6 @@ package selinux
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -92,7 +91,8 @@ func canonicalCategories(text string) (canonical string, ok bool) {
 	if !hasCategories {
 		return text, true
 	}
-	var all []int
+	var isSet [maxCategory + 1]bool
+	count := 0 // with duplicates; limited, because a short text can contain many large ranges
 	for item := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(item, ".")
 		from, err := parseCategory(first)
@@ -105,15 +105,20 @@ func canonicalCategories(text string) (canonical string, ok bool) {
 				return "", false
 			}
 		}
+		if count += to - from + 1; from > to || count > len(isSet) {
+			return "", false
+		}
 		for c := from; c <= to; c++ {
-			all = append(all, c)
+			isSet[c] = true
 		}
 	}
-	if len(all) == 0 {
-		return "", false
+	var sorted []int
+	for c := range isSet {
+		if isSet[c] {
+			sorted = append(sorted, c)
+		}
 	}
-	slices.Sort(all)
-	return sensitivity + ":" + formatCategories(slices.Compact(all)), true
+	return sensitivity + ":" + formatCategories(sorted), true
 }
 
 func parseCategory(text string) (int, error) {

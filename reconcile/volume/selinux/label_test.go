@@ -42,6 +42,7 @@ func TestLabel(t *testing.T) {
 }
 
 func TestCanonicalLevel(t *testing.T) {
+	manyRanges := "s0:c1" + strings.Repeat(",c0.c16383", 90) // is not expanded
 	for level, want := range map[string]string{
 		"":                      "",
 		"s0":                    "s0",
@@ -54,6 +55,7 @@ func TestCanonicalLevel(t *testing.T) {
 		"s0-s0":                 "s0",
 		"s0-s0:c1,c0":           "s0-s0:c0,c1",
 		"s0:c3.c1":              "s0:c3.c1",
+		"s0:c5,c3.c1":           "s0:c5,c3.c1",
 		"s0:":                   "s0:",
 		"s0:x1":                 "s0:x1",
 		"s0:c-1":                "s0:c-1",
@@ -62,6 +64,7 @@ func TestCanonicalLevel(t *testing.T) {
 		"s0-s1:c":               "s0-s1:c",
 		"SystemLow-SystemHigh":  "SystemLow-SystemHigh",
 		"s0:c1,c2-s0:c4,c3,c1x": "s0:c1,c2-s0:c4,c3,c1x",
+		manyRanges:              manyRanges,
 	} {
 		if got := canonicalLevel(level); got != want {
 			t.Errorf("%q: got %q, want %q", level, got, want)
