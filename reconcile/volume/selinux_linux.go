@@ -112,9 +112,9 @@ func (p *podDir) csiLabelVolume(v *v1.Volume, parameters *refs.CSIVolume) selinu
 	return l
 }
 
-// hasOwnLabel reports whether mount options contain an SELinux label.
+// hasOwnLabel reports whether mount options contain an SELinux label that excludes podd's label.
 func hasOwnLabel(options []string) bool {
-	return selinux.ContextOption(strings.Join(options, ",")) != ""
+	return selinux.ExcludesContext(strings.Join(options, ","))
 }
 
 // Relabelable returns the names of the volumes in whose mounts the SELinux label of a file can be changed.

@@ -153,6 +153,14 @@ func ContextOption(options string) string {
 	return ""
 }
 
+// ExcludesContext reports whether a filesystem cannot be mounted with a label in addition to the mount
+// options, because they contain context or defcontext. The kernel rejects these together with a label.
+func ExcludesContext(options string) bool {
+	return slices.ContainsFunc(splitOptions(options), func(o string) bool {
+		return strings.HasPrefix(o, "context=") || strings.HasPrefix(o, "defcontext=")
+	})
+}
+
 // StoresLabels reports whether a filesystem can store a label for each file. options are its options in
 // the mount table.
 func StoresLabels(options string) bool { return slices.Contains(splitOptions(options), "seclabel") }

@@ -118,6 +118,17 @@ func TestMount(t *testing.T) {
 	}
 }
 
+func TestExcludesContext(t *testing.T) {
+	for options, want := range map[string]bool{
+		"": false, "noatime": false, "context=u:r:t:s0": true, `noatime,context="u:r:t:s0:c1,c2"`: true, "noatime,defcontext=u:r:t:s0": true,
+		"fscontext=u:r:f:s0,rootcontext=u:r:g:s0": false, `x="a,defcontext=b"`: false,
+	} {
+		if got := ExcludesContext(options); got != want {
+			t.Errorf("%s: got %t, want %t", options, got, want)
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		options, context string
