@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -138,8 +139,14 @@ func (h *fakeHost) addSession(device string) {
 	}
 }
 
-// attach attaches a disk for a pod.
+// attach attaches a disk for the volume "data" of a pod.
 func (h *fakeHost) attach(pod types.UID, v Volume) (string, error) {
+	h.t.Helper()
+	return h.attachVolume(pod, "data", v)
+}
+
+// attachVolume attaches a disk for a volume of a pod.
+func (h *fakeHost) attachVolume(pod types.UID, volume string, v Volume) (string, error) {
 	h.t.Helper()
 	dir := "pods/" + string(pod) + "/volumes/" + LinksDir
 	h.mkdir(dir)
@@ -148,7 +155,35 @@ func (h *fakeHost) attach(pod types.UID, v Volume) (string, error) {
 		h.t.Fatal(err)
 	}
 	defer links.Close()
-	return h.manager().Attach(h.t.Context(), v, links, "data")
+	return h.manager().Attach(h.t.Context(), v, links, volume)
+}
+
+// mountTmpfs makes the programs mount and umount mount and unmount a tmpfs. The test then runs in its own
+// mount namespace until it ends.
+func (h *fakeHost) mountTmpfs() {
+	h.t.Helper()
+	if os.Geteuid() != 0 {
+		h.t.Skip("mounts need root")
+	}
+	runtime.LockOSThread() // not unlocked, so that the thread and its namespace are destroyed
+	err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+	if err == nil {
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	}
+	if err != nil {
+		h.t.Skipf("mount namespaces are not permitted: %v", err)
+	}
+	h.fail = func(command string) (string, error) {
+		path := command[strings.LastIndex(command, " ")+1:]
+		switch program, _, _ := strings.Cut(command, " "); program {
+		case mountTool.Name:
+			h.t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) }) // before the directory is removed
+			return "", unix.Mount("tmpfs", path, "tmpfs", 0, "")
+		case umountTool.Name:
+			return "", unix.Unmount(path, 0)
+		}
+		return "", nil
+	}
 }
 
 // count returns the number of commands that contain text.
@@ -211,6 +246,55 @@ func TestAttach(t *testing.T) {
 	if err := h.manager().Release(t.Context(), "b"); err != nil {
 		t.Errorf("second Release: got error %v, want none", err)
 	}
+}
+
+// TestAttach_OtherLabel checks that pods that wait for another SELinux label do not keep the mount of the
+// first pod, and do not block each other after its removal. Two volumes of one pod do not block each other
+// either, unless one of them is mounted. The fake mounts have no label.
+func TestAttach_OtherLabel(t *testing.T) {
+	h := newFakeHost(t)
+	h.mountTmpfs()
+	first, other := blockVolume(), blockVolume()
+	first.Block, other.Block = false, false
+	first.SELinux = selinux.Mount{IsShared: true}
+	other.SELinux = selinux.Mount{Context: "u:r:t:s0:c1", IsShared: true}
+	checkConflict := func(pod types.UID, volume string) {
+		t.Helper()
+		_, err := h.attachVolume(pod, volume, other)
+		if e, is := errors.AsType[*selinux.Error](err); !is || e.Kind != selinux.Conflict {
+			t.Errorf("pod %s, volume %s: got error %v, want a conflict of labels", pod, volume, err)
+		}
+	}
+	if _, err := h.attach("a", first); err != nil {
+		t.Fatal(err)
+	}
+	checkConflict("b", "data")
+	checkConflict("c", "data")
+	if err := h.manager().Release(t.Context(), "a"); err != nil || h.count("--logout") != 1 {
+		t.Errorf("Release of the first pod: got error %v and %d logouts; want no error and 1 logout", err, h.count("--logout"))
+	}
+	var source string
+	for _, volume := range []string{"data", "logs"} {
+		var err error
+		if source, err = h.attachVolume("b", volume, other); err != nil {
+			t.Fatalf("volume %s after the removal of the first pod: got error %v, want none", volume, err)
+		}
+	}
+	checkConflict("c", "data")
+	h.mkdir("bind")
+	if err := unix.Mount(source, h.path("bind"), "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	checkConflict("b", "data")
+	if err := unix.Unmount(h.path("bind"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range []types.UID{"c", "b"} {
+		if err := h.manager().Release(t.Context(), pod); err != nil {
+			t.Errorf("Release of pod %s: got error %v, want none", pod, err)
+		}
+	}
+	h.checkClean()
 }
 
 // TestRelease_Busy checks Release if another program uses the device. podd must neither delete the
@@ -604,12 +688,12 @@ func TestAttach_SELinux(t *testing.T) {
 			t.Errorf("pod %s: got error %v and commands %q; want a conflict and no umount", pod, err, h.commands)
 		}
 	}
+	h.commands = nil
 	for _, pod := range []types.UID{"b", "c", "d"} {
 		if err := h.manager().Release(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.commands = nil
 	if _, err := h.attach("a", v); err != nil || h.count("umount ") != 1 || h.count(`context="u:r:t:s0:c1,c2"`) != 1 {
 		t.Errorf("Attach for the only pod: got error %v and commands %q; want no error, one umount and one mount with the label", err, h.commands)
 	}

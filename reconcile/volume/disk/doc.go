@@ -24,7 +24,8 @@
 // killed in between, the removal of the pod continues where it was interrupted.
 //
 // A filesystem may be mounted with an SELinux label (package selinux). If a pod needs another
-// label, podd mounts the filesystem again, unless other pods use it.
+// label, podd mounts the filesystem again, unless other pods use it. A pod that waits for another
+// label has no link, so the disk is detached when the last pod with the first label is removed.
 //
 // podd does not log out of a session that existed before its own login. If the target of such a
 // session already had a LUN before podd scanned for it, podd does not delete the LUN, either.

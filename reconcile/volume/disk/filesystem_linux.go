@@ -24,8 +24,8 @@ const (
 )
 
 // findUsableMount reports whether the filesystem of v, which is the disk n, is mounted at path. It returns
-// an error if v cannot use the mount: the mount is read-only, or has an SELinux label for other pods. It
-// unmounts a filesystem with another label that no other pod uses.
+// an error if v cannot use the mount: the mount is read-only, or has another SELinux label (*selinux.Error)
+// and another pod or volume uses the disk. Otherwise it unmounts a filesystem with another label.
 func (t *target) findUsableMount(ctx context.Context, n name, path string, v Volume) (isMounted bool, err error) {
 	info, err := findMount(path)
 	if info == nil || err != nil {
@@ -39,10 +39,14 @@ func (t *target) findUsableMount(ctx context.Context, n name, path string, v Vol
 		return true, nil
 	}
 	users, err := t.m.users(n)
+	if err != nil {
+		return true, err
+	}
+	isMountedForPod, err := hasOtherMount(info)
 	switch {
 	case err != nil:
 		return true, err
-	case len(users) > 1: // one of them is the pod of v
+	case len(users) > 1, isMountedForPod: // one of the users is the pod of v
 		return true, conflict
 	}
 	return false, t.m.Host.unmount(ctx, path)
@@ -60,6 +64,15 @@ func findMount(path string) (*mountinfo.Info, error) {
 		return nil, err
 	}
 	return table[len(table)-1], nil
+}
+
+// hasOtherMount reports whether the filesystem of m is also mounted at another path, such as a volume in
+// the directory of a pod.
+func hasOtherMount(m *mountinfo.Info) (bool, error) {
+	table, err := mountinfo.GetMounts(func(i *mountinfo.Info) (skip, stop bool) {
+		return i.Major != m.Major || i.Minor != m.Minor || i.Mountpoint == m.Mountpoint, false
+	})
+	return len(table) > 0, err
 }
 
 // mount mounts the filesystem on a device. If v is not read-only, mount first formats the device if

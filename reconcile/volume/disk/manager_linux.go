@@ -98,25 +98,32 @@ func targetID(kind string, parts ...any) string {
 // usable. The caller must call Release later, even if Attach returns an error.
 func (m Manager) Attach(ctx context.Context, v Volume, links *safepath.Dir, volume string) (path string, err error) {
 	n := v.name()
-	if usedDisk, err := links.Readlink(volume); err != nil || usedDisk != n.String() {
-		if err == nil {
-			return "", fmt.Errorf("the volume already uses the disk %s; remove the pod to use another disk", usedDisk)
-		}
-		if err := unix.Symlinkat(n.String(), links.Fd(), volume); err != nil {
-			return "", fmt.Errorf("recording the use of the disk: %w", err)
-		}
+	usedDisk, linkErr := links.Readlink(volume)
+	if linkErr == nil && usedDisk != n.String() {
+		return "", fmt.Errorf("the volume already uses the disk %s; remove the pod to use another disk", usedDisk)
 	}
 	t, err := m.lock(ctx, n.target)
 	if err != nil {
 		return "", err
 	}
 	defer t.unlock()
+	if linkErr != nil {
+		if err := unix.Symlinkat(n.String(), links.Fd(), volume); err != nil {
+			return "", fmt.Errorf("recording the use of the disk: %w", err)
+		}
+	}
 	if err := t.recordVolumeName(n.disk, v.UniqueName); err != nil {
 		return "", err
 	}
 	mountPoint := filepath.Join(t.dir, n.disk, mountDir)
 	if !v.Block {
-		if isMounted, err := t.findUsableMount(ctx, n, mountPoint, v); isMounted || err != nil {
+		isMounted, err := t.findUsableMount(ctx, n, mountPoint, v)
+		if _, isConflict := errors.AsType[*selinux.Error](err); isConflict {
+			// Without the link, the disk is detached after the last pod with the other label. With it,
+			// pods that wait would keep the mount with this label.
+			err = errors.Join(err, unix.Unlinkat(links.Fd(), volume, 0))
+		}
+		if isMounted || err != nil {
 			return mountPoint, err
 		}
 	}
@@ -201,7 +208,7 @@ func (m Manager) release(ctx context.Context, n name, pod types.UID) error {
 	return t.detach(ctx, n.disk)
 }
 
-// users returns the pods that use a disk.
+// users returns the pods that use a disk, each once.
 func (m Manager) users(n name) ([]types.UID, error) {
 	pods, err := safepath.Names(m.Pods)
 	if err != nil {
@@ -217,6 +224,7 @@ func (m Manager) users(n name) ([]types.UID, error) {
 		for _, volume := range volumes {
 			if text, err := os.Readlink(filepath.Join(dir, volume)); err == nil && text == n.String() {
 				uids = append(uids, types.UID(pod))
+				break
 			}
 		}
 	}
