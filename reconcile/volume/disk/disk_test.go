@@ -248,6 +248,54 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// TestAttach_Names checks that a disk has at most maxNames names of volumes. A pod that is rejected does
+// not keep the disk attached.
+func TestAttach_Names(t *testing.T) {
+	h := newFakeHost(t)
+	attach := func(pod types.UID, name string) error {
+		v := blockVolume()
+		v.UniqueName = v1.UniqueVolumeName(name)
+		_, err := h.attach(pod, v)
+		return err
+	}
+	for i := range 64 {
+		if err := attach("a", fmt.Sprint("name ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := attach("b", "another name"); err == nil || !strings.Contains(err.Error(), blockVolume().name().String()) || !strings.Contains(err.Error(), "limit 64") {
+		t.Errorf("another name: got error %v, want one with the disk and the limit", err)
+	}
+	if err := attach("c", "name 1"); err != nil {
+		t.Errorf("recorded name: got error %v, want none", err)
+	}
+	for _, pod := range []types.UID{"c", "a"} {
+		if err := h.manager().Release(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.checkClean()
+	if err := attach("b", "another name"); err != nil {
+		t.Errorf("another name after the disk was detached: got error %v, want none", err)
+	}
+}
+
+// TestVolumesInUse_Damaged checks that a file that cannot be read does not hide the volumes of other disks.
+func TestVolumesInUse_Damaged(t *testing.T) {
+	h := newFakeHost(t)
+	v := blockVolume()
+	v.UniqueName = "readable"
+	if _, err := h.attach("a", v); err != nil {
+		t.Fatal(err)
+	}
+	damaged := "disks/fc-" + strings.Repeat("0", 32) + "/disk/" + namesFile // before the other disk
+	h.mkdir(damaged)
+	names, err := h.manager().VolumesInUse()
+	if !slices.Equal(names, []v1.UniqueVolumeName{"readable"}) || err == nil || !strings.Contains(err.Error(), damaged) {
+		t.Errorf("got names %v and error %v, want the name \"readable\" and an error with %s", names, err, damaged)
+	}
+}
+
 // TestAttach_OtherLabel checks that pods that wait for another SELinux label do not keep the mount of the
 // first pod, and do not block each other after its removal. Two volumes of one pod do not block each other
 // either, unless one of them is mounted. The fake mounts have no label.

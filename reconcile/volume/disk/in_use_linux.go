@@ -15,21 +15,26 @@ import (
 	"podd/runtime/safepath"
 )
 
-// maxNamesBytes is the maximum size in bytes of a namesFile.
-const maxNamesBytes = 1 << 20
+const (
+	// maxNamesBytes is the maximum size in bytes of a namesFile.
+	maxNamesBytes = 1 << 20
+	// maxNames is the maximum number of names in a namesFile. Users can create names without limit, but
+	// the status of a Node contains all of them.
+	maxNames = 64
+)
 
 // recordVolumeName creates the directory of a disk and adds the name of a volume to its namesFile. Two
 // volumes of a disk have different names if they name different portals of its target.
 func (t *target) recordVolumeName(disk string, name v1.UniqueVolumeName) error {
-	if err := os.MkdirAll(filepath.Join(t.dir, disk), dirMode); err != nil || name == "" {
+	names, isNew, err := t.addName(disk, name)
+	if err != nil {
 		return err
 	}
-	names, err := readNames(filepath.Join(t.dir, disk, namesFile))
-	if err != nil || slices.Contains(names, name) {
+	if err := os.MkdirAll(filepath.Join(t.dir, disk), dirMode); err != nil || !isNew {
 		return err
 	}
 	var text strings.Builder
-	for _, n := range append(names, name) {
+	for _, n := range names {
 		text.WriteString(string(n) + "\n")
 	}
 	file := filepath.Join(disk, namesFile)
@@ -37,6 +42,23 @@ func (t *target) recordVolumeName(disk string, name v1.UniqueVolumeName) error {
 		return fmt.Errorf("recording the name of the volume: %w", err)
 	}
 	return nil
+}
+
+// addName returns the names in the namesFile of a disk, and name if it is new. It writes nothing. The
+// name "" is never new.
+func (t *target) addName(disk string, name v1.UniqueVolumeName) (names []v1.UniqueVolumeName, isNew bool, err error) {
+	if name == "" {
+		return nil, false, nil
+	}
+	names, err = readNames(filepath.Join(t.dir, disk, namesFile))
+	switch {
+	case err != nil || slices.Contains(names, name):
+		return names, false, err
+	case len(names) >= maxNames:
+		return nil, false, fmt.Errorf("pods have used the disk %s/%s with %d different portals or targets (limit %d); use the same ones as another pod, or first remove all pods that use the disk",
+			filepath.Base(t.dir), disk, len(names), maxNames)
+	}
+	return append(names, name), true, nil
 }
 
 // readNames returns the names in a namesFile; none if the file does not exist.
@@ -55,28 +77,23 @@ func readNames(file string) (names []v1.UniqueVolumeName, err error) {
 }
 
 // VolumesInUse returns the names that the volumes on attached disks have in the status of a Node. The
-// result contains a volume from the time before podd attaches its disk until the disk is detached.
+// result contains a volume from the time before podd attaches its disk until the disk is detached. If
+// VolumesInUse returns an error, the result contains only the volumes of the disks that it could read.
 func (m Manager) VolumesInUse() ([]v1.UniqueVolumeName, error) {
 	targets, err := safepath.Names(m.Root)
-	if err != nil {
-		return nil, err
-	}
+	errs := []error{err}
 	var all []v1.UniqueVolumeName
 	for _, target := range targets {
 		disks, err := safepath.Names(filepath.Join(m.Root, target))
-		if err != nil {
-			return nil, err
-		}
+		errs = append(errs, err)
 		for _, disk := range disks {
 			if _, ok := parseName(target + "/" + disk); !ok {
 				continue
 			}
 			names, err := readNames(filepath.Join(m.Root, target, disk, namesFile))
-			if err != nil {
-				return nil, err
-			}
+			errs = append(errs, err)
 			all = append(all, names...)
 		}
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }

@@ -108,6 +108,9 @@ func (m Manager) Attach(ctx context.Context, v Volume, links *safepath.Dir, volu
 	}
 	defer t.unlock()
 	if linkErr != nil {
+		if _, _, err := t.addName(n.disk, v.UniqueName); err != nil { // a link would keep the disk and its names
+			return "", err
+		}
 		if err := unix.Symlinkat(n.String(), links.Fd(), volume); err != nil {
 			return "", fmt.Errorf("recording the use of the disk: %w", err)
 		}

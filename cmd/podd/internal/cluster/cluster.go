@@ -74,7 +74,8 @@ type Options struct {
 	OnRenewal func(serving bool, issued time.Time, err error)
 	// CSI provides the CSI drivers of this node. If nil, the node has none.
 	CSI Drivers
-	// DisksInUse returns the names of the iSCSI and Fibre Channel volumes on this node. It may be nil.
+	// DisksInUse returns the names of the iSCSI and Fibre Channel volumes on this node. It may be nil. If
+	// it returns an error, its result contains the names that it could read.
 	DisksInUse func() ([]v1.UniqueVolumeName, error)
 	// OnProblem is called when the most important problem of the connection changes. Its argument
 	// is the message of this problem, or "" when the last problem is solved. Calls are sequential.

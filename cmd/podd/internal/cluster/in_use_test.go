@@ -24,7 +24,7 @@ func TestDisksInUse(t *testing.T) {
 		o.DisksInUse = func() (all []v1.UniqueVolumeName, err error) {
 			l.fakeAPI.mu.Lock()
 			defer l.fakeAPI.mu.Unlock()
-			return onNode, failure
+			return slices.Clone(onNode), failure
 		}
 	}
 	runNode(t, prepare, func(l *testNode) {
@@ -51,6 +51,9 @@ func TestDisksInUse(t *testing.T) {
 		check("pod deleted, one volume on this node", iscsi)
 		l.change(func() { onNode, failure = nil, errors.New("broken disk") })
 		check("volumes on this node unknown", iscsi)
+		l.change(func() { onNode = []v1.UniqueVolumeName{fc} })
+		check("one volume on this node, others unknown", fc, iscsi)
+		l.change(func() { onNode = nil })
 		l.change(func() { failure = nil })
 		check("no volume on this node")
 	})

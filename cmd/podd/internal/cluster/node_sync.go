@@ -103,9 +103,9 @@ func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, onN
 	return names, desiredChanged, onNodeChanged
 }
 
-// disksInUse returns the iSCSI and Fibre Channel volumes on this node. If they cannot be read, it returns
-// those in stored, the volumesInUse of the current status, because the controller must not detach a
-// volume that is still mounted.
+// disksInUse returns the iSCSI and Fibre Channel volumes on this node. If some of them cannot be read, it
+// also returns those in stored, the volumesInUse of the current status, because the controller must not
+// detach a volume that is still mounted.
 func (s *nodeSyncer) disksInUse(stored []v1.UniqueVolumeName) []v1.UniqueVolumeName {
 	if s.o.DisksInUse == nil {
 		return nil
@@ -114,9 +114,9 @@ func (s *nodeSyncer) disksInUse(stored []v1.UniqueVolumeName) []v1.UniqueVolumeN
 	if err == nil {
 		return disks
 	}
-	return slices.DeleteFunc(slices.Clone(stored), func(name v1.UniqueVolumeName) bool {
+	return append(disks, slices.DeleteFunc(slices.Clone(stored), func(name v1.UniqueVolumeName) bool {
 		return !strings.HasPrefix(string(name), "kubernetes.io/iscsi/") && !strings.HasPrefix(string(name), "kubernetes.io/fc/")
-	})
+	})...)
 }
 
 // isPermanent reports whether a retry after err cannot succeed.
