@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,16 +35,6 @@ func LockDir(ctx context.Context, dir string, onWait func()) (release func(), er
 		return nil, err
 	}
 	return func() { f.Close() }, nil
-}
-
-// WasServed reports whether podd or a kubelet has served the registration in dir before. podd leaves its
-// lock file, and a kubelet leaves files in dir.
-func WasServed(dir string) bool {
-	if _, err := os.Lstat(lockFile(dir)); !errors.Is(err, fs.ErrNotExist) {
-		return true
-	}
-	entries, err := os.ReadDir(dir)
-	return len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
 func lockFile(dir string) string { return filepath.Clean(dir) + ".lock" }

@@ -13,9 +13,6 @@ import (
 // TestLockDir checks that LockDir waits until the lock is released or its context is done.
 func TestLockDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "device-plugins")
-	if WasServed(dir) {
-		t.Error("WasServed without a directory: got true, want false")
-	}
 	release, err := LockDir(t.Context(), dir, func() { t.Error("lock that no process has: got a call of onWait, want none") })
 	if err != nil {
 		t.Fatal(err)
@@ -30,24 +27,6 @@ func TestLockDir(t *testing.T) {
 		t.Fatalf("got error %v, %d calls of onWait; want no error and 1 call", err, waits)
 	}
 	again()
-	if !WasServed(dir) {
-		t.Error("WasServed after LockDir: got false, want true")
-	}
-}
-
-// TestWasServed_Kubelet checks that the files of a kubelet are found, but an empty directory is not
-// enough.
-func TestWasServed_Kubelet(t *testing.T) {
-	dir := t.TempDir()
-	if WasServed(dir) {
-		t.Error("empty directory: got true, want false")
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kubelet_internal_checkpoint"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if !WasServed(dir) {
-		t.Error("directory with a kubelet's file: got false, want true")
-	}
 }
 
 // TestLockDir_LockedByPlugin checks that a plugin with access to the directory of the sockets cannot

@@ -57,6 +57,9 @@ type Options struct {
 	// IsNewHost reports whether no agent has served device plugins on this host before. If the Node
 	// exists, it describes an earlier host with the same name, and its extended resources are set to 0.
 	IsNewHost bool
+	// NodeSyncedFile is the path of an empty file that podd creates after it has synced the Node. If the
+	// file exists, the host is not new.
+	NodeSyncedFile string
 
 	// UpdateFrequency is the interval at which podd compares the status of the Node in the API
 	// server with the status of this node. ReportFrequency is the interval after which podd sends

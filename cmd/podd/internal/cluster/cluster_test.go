@@ -44,7 +44,7 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, NodeName: "n1", RegisterNode: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
-			Log:        slog.New(slog.DiscardHandler),
+			NodeSyncedFile: filepath.Join(t.TempDir(), "node-synced"), Log: slog.New(slog.DiscardHandler),
 			OnProblem:  func(_ context.Context, why string) { l.mu.Lock(); l.problems = append(l.problems, why); l.mu.Unlock() },
 			OnRejected: func(_ context.Context, all []Rejection) { l.mu.Lock(); l.rejected = all; l.mu.Unlock() },
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/volume/csi"
+	"podd/runtime/atomicfile"
 	"podd/server"
 )
 
@@ -238,6 +239,9 @@ func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 	}
 	if !s.isSynced {
 		s.o.Log.Info("node joined the cluster", "node", s.o.NodeName, "apiServer", s.c.host)
+		if err := atomicfile.Write(s.o.NodeSyncedFile, nil); err != nil {
+			s.o.Log.Warn("recording the first sync of the Node failed; after a restart, podd may set extended resources of the Node to 0 again", "err", err)
+		}
 	}
 	if isNodeReady(n) {
 		s.o.endRegistrationStep(NodeReady, time.Now())

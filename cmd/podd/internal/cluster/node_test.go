@@ -2,8 +2,14 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,6 +164,30 @@ func TestRun_NewHost(t *testing.T) {
 			check("after a change by an administrator", 3)
 		})
 	}
+}
+
+// TestRun_NodeSyncedFile checks that podd creates the file after the first successful sync of the Node.
+func TestRun_NodeSyncedFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node-synced")
+	prepare := func(l *testNode, o *Options) {
+		o.NodeSyncedFile = file
+		l.fault = func(q *http.Request) (*http.Response, error) {
+			if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/nodes") {
+				return nil, errors.New("the API server is unreachable")
+			}
+			return nil, nil
+		}
+	}
+	runNode(t, prepare, func(l *testNode) {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("before the first sync: got error %v, want %v", err, fs.ErrNotExist)
+		}
+		l.change(func() { l.fault = nil })
+		l.advance(time.Minute)
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("after the first sync: got error %v, want none", err)
+		}
+	})
 }
 
 // TestUpdatedNode_Kept checks that updatedNode keeps status fields that other clients write, and

@@ -20,7 +20,7 @@ import (
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/manifest"
-	"podd/reconcile/device/plugin"
+	"podd/reconcile/device"
 	"podd/reconcile/event"
 	"podd/reconcile/pull/provider"
 	"podd/reconcile/volume/csi"
@@ -35,7 +35,7 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 		return nil
 	}
 	return cluster.New(cluster.Options{
-		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
+		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"), NodeSyncedFile: rootdir.NodeSyncedPath(b.cfg.RootDir),
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
 		RequestServingCert: hasPort && c.RequestServingCert, Reviews: newReviewOptions(b.cfg.API, hasPort),
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
@@ -75,11 +75,20 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 	})
 }
 
-// isNewHost reports whether neither podd nor a kubelet has served device plugins with this root
-// directory. It must be called before podd serves them.
+// isNewHost reports whether, with this root directory, podd has not synced the Node and has recorded no
+// devices, and no kubelet has run. Sockets and the lock file of device plugins do not count, because
+// podd creates them before it has synced the Node.
 func isNewHost(root string) bool {
-	_, err := os.Lstat(rootdir.DevicesPath(root))
-	return errors.Is(err, fs.ErrNotExist) && !plugin.WasServed(rootdir.DevicePluginsPath(root))
+	for _, file := range []string{
+		rootdir.NodeSyncedPath(root), rootdir.DevicesPath(root),
+		filepath.Join(root, "cpu_manager_state"), // every kubelet creates this file
+		filepath.Join(rootdir.DevicePluginsPath(root), device.KubeletFile),
+	} {
+		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // newReviewOptions returns the options of reviews, or nil if the kubelet API needs none.

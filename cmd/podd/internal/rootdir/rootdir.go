@@ -25,6 +25,9 @@ func DevicesPath(root string) string { return filepath.Join(root, "devices.json"
 // DevicePluginsPath returns the path of the directory with the sockets of device plugins.
 func DevicePluginsPath(root string) string { return filepath.Join(root, "device-plugins") }
 
+// NodeSyncedPath returns the path of the file that exists if podd has synced the Node of this host.
+func NodeSyncedPath(root string) string { return filepath.Join(root, "node-synced") }
+
 // PodsPath returns the path of the directory that contains a directory for each pod.
 func PodsPath(root string) string { return filepath.Join(root, "pods") }
 
