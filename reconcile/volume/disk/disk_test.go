@@ -304,8 +304,8 @@ func TestAttach_OtherLabel(t *testing.T) {
 	h.mountTmpfs()
 	first, other := blockVolume(), blockVolume()
 	first.Block, other.Block = false, false
-	first.SELinux = selinux.Mount{IsShared: true}
-	other.SELinux = selinux.Mount{Context: "u:r:t:s0:c1", IsShared: true}
+	first.SELinux = selinux.Mount{NeedsSameContext: true}
+	other.SELinux = selinux.Mount{Context: "u:r:t:s0:c1", NeedsSameContext: true}
 	checkConflict := func(pod types.UID, volume string) {
 		t.Helper()
 		_, err := h.attachVolume(pod, volume, other)

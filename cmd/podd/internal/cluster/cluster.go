@@ -54,8 +54,9 @@ type Options struct {
 	HasExternalCloud             bool
 	ProvidedIP                   string
 	EnableControllerAttachDetach bool // the attach-detach controller attaches the volumes of this node
-	// IsNewHost reports whether no agent has served device plugins on this host before. If the Node
-	// exists, it describes an earlier host with the same name, and its extended resources are set to 0.
+	// IsNewHost reports whether no agent on this host has synced the Node or allocated devices before. If
+	// the Node exists, it describes an earlier host with the same name, and its extended resources are
+	// set to 0.
 	IsNewHost bool
 	// NodeSyncedFile is the path of an empty file that podd creates after it has synced the Node. If the
 	// file exists, the host is not new.
