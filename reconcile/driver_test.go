@@ -14,7 +14,7 @@ import (
 	"podd/reconcile/render"
 )
 
-// driverDisk is a Disk whose volumes need a driver.
+// driverDisk is a Disk with volumes that need a driver.
 type driverDisk struct {
 	effect.Disk
 	driver *atomic.Bool

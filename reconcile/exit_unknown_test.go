@@ -367,7 +367,7 @@ func TestStartWithoutStatus(t *testing.T) {
 	})
 }
 
-// TestRestartOfNever checks that a pod whose restart policy is Never has no terminal phase
+// TestRestartOfNever checks that a pod with the restart policy Never has no terminal phase
 // while a container is restarted for a user, however long each call takes.
 func TestRestartOfNever(t *testing.T) {
 	for _, method := range []string{"", "StopContainer", "CreateContainer", "StartContainer", "ContainerStatus"} {

@@ -13,7 +13,7 @@ import (
 	"podd/reconcile/journal"
 )
 
-// hungDisk is a disk whose writes do not return while hung is set, until respond is called.
+// hungDisk is a disk with writes that do not return while hung is set, until respond is called.
 type hungDisk struct {
 	hung   atomic.Bool
 	answer chan struct{}

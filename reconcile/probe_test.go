@@ -203,7 +203,7 @@ func TestProbesAfterRestart(t *testing.T) {
 	})
 }
 
-// TestLivenessFailure_Restart checks that a container whose liveness probe failed is stopped,
+// TestLivenessFailure_Restart checks that a container with a failed liveness probe is stopped,
 // even if podd was killed before it could do so.
 func TestLivenessFailure_Restart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

@@ -522,7 +522,7 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
-// TestBrokenEditKeepsPort checks that a pod keeps its port during an edit whose image is missing.
+// TestBrokenEditKeepsPort checks that a pod keeps its port during an edit with a missing image.
 // Another edit that needs this port stops no pod until both edits can continue.
 func TestBrokenEditKeepsPort(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
@@ -598,7 +598,7 @@ func TestAnotherImage(t *testing.T) {
 	})
 }
 
-// TestMovedUID renames a pod whose manifest sets the UID, while podd runs or while it does not run.
+// TestMovedUID renames a pod with a UID in its manifest, while podd runs or while it does not run.
 // It checks that the pod directory, which both names share, is not removed while the new pod uses
 // it.
 func TestMovedUID(t *testing.T) {

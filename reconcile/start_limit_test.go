@@ -20,7 +20,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// deadServer is a Disk. The volumes of pods whose names begin with nfs are on a server that stops
+// deadServer is a Disk. The volumes of pods with names that begin with nfs are on a server that stops
 // responding. During that time Prepare ignores the end of its context, as a stat of such a volume
 // does.
 type deadServer struct {
@@ -80,7 +80,7 @@ func (m *machine) showsProblem(name string) bool {
 	return d.NeedsUser || slices.ContainsFunc(d.Steps, func(s plan.Step) bool { return s.NeedsUser })
 }
 
-// TestStartLimit_HangingVolumes checks that containers whose volumes hang, in any number, do not
+// TestStartLimit_HangingVolumes checks that containers with hanging volumes, in any number, do not
 // count toward the limit of concurrent starts.
 func TestStartLimit_HangingVolumes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
@@ -107,7 +107,7 @@ func TestStartLimit_HangingVolumes(t *testing.T) {
 }
 
 // TestStartLimit_ReservedNames checks that starts that wait for a name do not count toward the
-// limit of concurrent starts. A pod whose names are all reserved shows this problem.
+// limit of concurrent starts. A pod with only reserved names shows this problem.
 func TestStartLimit_ReservedNames(t *testing.T) {
 	for _, method := range []string{"RunPodSandbox", "CreateContainer"} {
 		t.Run(method, func(t *testing.T) {

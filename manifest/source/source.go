@@ -72,7 +72,7 @@ type Options struct {
 	// ReadsAnyName makes a directory read files with names of any form, as the kubelet does. Hidden
 	// files are not read. Backup files are not read either, although the kubelet reads them, because
 	// an old version of a pod would run instead of the current one. If it is not set, only files
-	// whose names end in .yaml, .yml, .json or .manifest are read.
+	// with names that end in .yaml, .yml, .json or .manifest are read.
 	ReadsAnyName bool
 	// CheckFrequency is the maximum interval between two checks if no event arrives. If it is
 	// zero or negative, 20 s is used.

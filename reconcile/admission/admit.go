@@ -253,7 +253,7 @@ func newUIDTable(candidates []candidate) uidTable {
 }
 
 // admit returns Wait while a pod with another name has a directory or sandbox with the UID of the
-// desired version. For example, an edit may have renamed a pod whose manifest sets the UID.
+// desired version. For example, an edit may have renamed a pod with a UID in its manifest.
 func (t uidTable) admit(c candidate) plan.Verdict {
 	holder, isInUse := t[c.Desired.UID]
 	if !isInUse || holder == c.Key {

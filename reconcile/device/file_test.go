@@ -77,7 +77,7 @@ func writeFile(t *testing.T, file string, data []byte) {
 	}
 }
 
-// openContent opens a Manager whose file has the given content. If opening it returns an error,
+// openContent opens a Manager with a file that has the given content. If opening it returns an error,
 // openContent checks that the error names the file and that the Manager has no allocations.
 func openContent(t *testing.T, file string, content []byte) (*Manager, error) {
 	t.Helper()

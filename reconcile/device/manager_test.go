@@ -89,7 +89,7 @@ func list(l *Manager, resource string, p Plugin, ids string) {
 	l.SetDevices(resource, p, all)
 }
 
-// podRequesting returns a pod whose containers request devices: "main=2", "init:a=1" or
+// podRequesting returns a pod with containers that request devices: "main=2", "init:a=1" or
 // "sidecar:b=1".
 func podRequesting(t testing.TB, name string, containers ...string) *manifest.Pod {
 	t.Helper()

@@ -45,7 +45,7 @@ type limitTuner struct {
 	samples      [rankCount][]time.Duration
 }
 
-// newLimitTuner returns a limitTuner whose first limit is start. Its limit never becomes less than
+// newLimitTuner returns a limitTuner with the first limit start. Its limit never becomes less than
 // lowest or more than highest.
 func newLimitTuner(lowest, start, highest int) *limitTuner {
 	return &limitTuner{lowest: lowest, highest: highest, limit: start, best: start}

@@ -85,7 +85,7 @@ func podsOf(pods ...*v1.Pod) func() []*state.Report {
 	return func() []*state.Report { return all }
 }
 
-// diskPod returns a running pod whose container has an ephemeral-storage limit.
+// diskPod returns a running pod with a container that has an ephemeral-storage limit.
 func diskPod(name, limit string) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fakeHost is a host whose addresses a test changes.
+// fakeHost is a host with addresses that a test changes.
 type fakeHost struct {
 	t    *testing.T
 	wake chan struct{}

@@ -37,7 +37,7 @@ func restarts(in *Input, name v1.ResourceName) {
 	in.Desired.Object.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: v1.RestartContainer}}
 }
 
-// TestSizes checks the allocated and actual sizes of a container whose desired size is large.
+// TestSizes checks the allocated and actual sizes of a container with a large desired size.
 func TestSizes(t *testing.T) {
 	reject := Verdict{Answer: Reject}
 	for name, tt := range map[string]struct {

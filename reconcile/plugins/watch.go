@@ -95,7 +95,7 @@ type Watcher struct {
 	problem string                   // the last logged problem; "" if there is none
 }
 
-// A watchedSocket is a socket whose plugin is registered or being registered.
+// A watchedSocket is a socket of a plugin that is registered or being registered.
 type watchedSocket struct {
 	fileID       fileID
 	cancel       context.CancelFunc

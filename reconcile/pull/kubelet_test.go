@@ -22,7 +22,7 @@ import (
 )
 
 // TestKubeletPulls checks that podd and the kubelet send the same pull requests for the
-// same imagePullSecrets. The registry rejects users whose names begin with "wrong".
+// same imagePullSecrets. The registry rejects users with names that begin with "wrong".
 func TestKubeletPulls(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
 	set := &manifest.Set{ObjectsBySource: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, CompleteSources: map[string]bool{"": true}}

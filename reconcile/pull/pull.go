@@ -369,7 +369,7 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	f.err = &result.RetryLaterError{Until: newFailure.retryAt, Err: f.err}
 }
 
-// dropExpiredLocked removes the failures whose back-off ended more than forgetAfter ago.
+// dropExpiredLocked removes the failures with a back-off that ended more than forgetAfter ago.
 func (p *Puller) dropExpiredLocked() {
 	for image, f := range p.failures {
 		if time.Since(f.retryAt) > forgetAfter {

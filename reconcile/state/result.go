@@ -295,7 +295,7 @@ func nextFailure(oldFailure plan.Failure, f result.Result, reason string) plan.F
 	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), RetryAt: f.Ended.Add(plan.RetryDelay(n))}
 }
 
-// reservedNameFailure returns the failure of an attempt whose name is reserved in the runtime.
+// reservedNameFailure returns the failure of an attempt with a name that is reserved in the runtime.
 // After the first failure, the next attempt is made at once, because it has another number and thus
 // another name, which should be free.
 func reservedNameFailure(oldFailure plan.Failure, f result.Result, reason string) plan.Failure {

@@ -13,7 +13,7 @@ import (
 	"podd/runtime"
 )
 
-// runningFacts returns the facts of a pod whose only container runs.
+// runningFacts returns the facts of a pod with one container, which runs.
 func runningFacts(c v1.Container) Facts {
 	c.Name = "main"
 	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Object: &v1.Pod{}}

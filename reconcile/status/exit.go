@@ -56,10 +56,10 @@ func (c *observedContainer) lastExit() *v1.ContainerStateTerminated {
 	return t
 }
 
-// LostExitCode is the exit code of a container whose exit was not observed, as in the kubelet.
+// LostExitCode is the exit code of a container with an unobserved exit, as in the kubelet.
 const LostExitCode = 137
 
-// unknownExit returns the terminated state of a container whose exit was not observed.
+// unknownExit returns the terminated state of a container with an unobserved exit.
 func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
 		ExitCode: LostExitCode,

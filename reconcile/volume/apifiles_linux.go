@@ -13,7 +13,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// apiVolume implements volumeType for a type of volume whose files podd writes and updates.
+// apiVolume implements volumeType for a type of volume with files that podd writes and updates.
 type apiVolume struct {
 	plugin   string // name of the directory, as in the kubelet
 	inMemory bool   // whether the files must not be on disk, because they may contain secrets

@@ -43,7 +43,7 @@ func configVolume(name string) v1.Volume {
 	return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}}
 }
 
-// readFiles returns the files in the volume at path vol, without entries whose names begin with "..".
+// readFiles returns the files in the volume at path vol, without entries with names that begin with "..".
 func readFiles(t interface{ Fatal(...any) }, vol string) map[string]render.File {
 	files := map[string]render.File{}
 	var visit func(at string)

@@ -18,7 +18,7 @@ import (
 	"podd/reconcile/render"
 )
 
-// mountSilent mounts a file system whose server never responds. The parameter at is the mount
+// mountSilent mounts a file system with a server that never responds. The parameter at is the mount
 // point. Every access hangs until the test ends.
 func mountSilent(t *testing.T, at string) {
 	t.Helper()

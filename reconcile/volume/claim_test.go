@@ -47,7 +47,7 @@ func localVolume(name, path string) *v1.PersistentVolume {
 	}}
 }
 
-// newClaimPod returns a pod whose volume "data" is the claim default/data.
+// newClaimPod returns a pod with the volume "data" of the claim default/data.
 func newClaimPod() *manifest.Pod {
 	return newPod(v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{
 		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},

@@ -266,7 +266,7 @@ func TestCSI_SELinux(t *testing.T) {
 	if len(published) != len(content) {
 		t.Errorf("got calls for %v, want calls for all volumes", published)
 	}
-	pod.Object.Spec.Containers = append(pod.Object.Spec.Containers, other) // must not stop a pod whose volumes are mounted
+	pod.Object.Spec.Containers = append(pod.Object.Spec.Containers, other) // must not stop a pod with mounted volumes
 	_, err = d.Prepare(t.Context(), pod, content)
 	must(t, err)
 }

@@ -14,7 +14,7 @@ import (
 	"podd/server/pki"
 )
 
-// client returns the TLS state of a connection whose client presents a new
+// client returns the TLS state of a connection with a client that presents a new
 // certificate that the authority a has signed.
 func client(t *testing.T, a *pki.Authority, user string, life time.Duration, groups ...string) *tls.ConnectionState {
 	t.Helper()

@@ -49,7 +49,7 @@ func columns(p *v1.Pod, _ time.Time) (ready, status, restarts string) {
 	return "0/1", string(p.Status.Phase), "4 (12s ago)"
 }
 
-// crashedPod returns a pod whose status contains text that only users with access to logs
+// crashedPod returns a pod with a status that contains text that only users with access to logs
 // may see.
 func crashedPod() *server.PodView {
 	always := v1.ContainerRestartPolicyAlways

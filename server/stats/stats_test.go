@@ -136,7 +136,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// cadvisorNames are metrics of cAdvisor whose names violate rules of promlint.
+// cadvisorNames are metrics of cAdvisor with names that violate rules of promlint.
 var cadvisorNames = []string{"cadvisor_version_info", "container_fs_inodes_total", "container_memory_failcnt"}
 
 func TestLint(t *testing.T) {

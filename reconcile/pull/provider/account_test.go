@@ -16,7 +16,7 @@ import (
 	config "k8s.io/kubelet/config/v1"
 )
 
-// An issuer is an API server with service accounts whose names begin with "sa".
+// An issuer is an API server with service accounts with names that begin with "sa".
 type issuer struct {
 	annotations map[string]string
 	err         error

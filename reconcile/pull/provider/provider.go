@@ -41,7 +41,7 @@ type Request struct {
 // A Credential is a user and a password for an image.
 type Credential struct {
 	Auth *cri.AuthConfig
-	// ServiceAccount is the service account whose token the plugin has received, or nil.
+	// ServiceAccount is the service account of the token that the plugin has received, or nil.
 	ServiceAccount *kubelet.ImagePullServiceAccount
 }
 

@@ -52,7 +52,7 @@ func runPlugin(args []string) {
 	}
 }
 
-// A fixture has plugins whose names begin with "plugin", and a log of their requests.
+// A fixture has plugins with names that begin with "plugin", and a log of their requests.
 type fixture struct {
 	*Plugins
 	t          *testing.T

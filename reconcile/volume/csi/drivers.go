@@ -59,8 +59,8 @@ type Drivers struct {
 	drivers          map[string]*registration
 	locks            map[VolumeID]*volumeLock
 	inUse            map[VolumeID]bool          // volumes that are, or may be, staged or published
-	expanded         map[VolumeID]Expansion     // volumes whose last expansion succeeded
-	failedExpansions map[VolumeID]Expansion     // volumes whose last expansion failed
+	expanded         map[VolumeID]Expansion     // volumes with a successful last expansion
+	failedExpansions map[VolumeID]Expansion     // volumes with a failed last expansion
 	published        map[string]publishedVolume // by target path
 	pausedUntil      map[string]time.Time       // time until which podd requests no statistics, by driver name
 	// withoutStats contains the target paths of published volumes without statistics.

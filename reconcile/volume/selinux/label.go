@@ -16,7 +16,7 @@ type Policy struct {
 	// the label of its files, such as "system_u:object_r:container_file_t:s0". Both come from the file
 	// lxc_contexts of the policy. If File is "", podd mounts no volume with a label.
 	Process, File string
-	// OnlySinglePod restricts labels to volumes whose only access mode is ReadWriteOncePod. It is set if
+	// OnlySinglePod restricts labels to volumes with the only access mode ReadWriteOncePod. It is set if
 	// the feature gate SELinuxMount is disabled.
 	OnlySinglePod bool
 }
