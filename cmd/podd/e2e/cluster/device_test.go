@@ -11,14 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/reconcile/device/plugin/plugintest"
-	"podd/runtime"
 )
 
 const (
@@ -98,50 +94,4 @@ func TestDevicePlugin_Restart(t *testing.T) {
 	a.untilDevices(2, 2)
 	createBoundPod(t, a.node, "n23-again", nil, requesting(fancy))
 	a.untilStatus("n23-again", "runs", isRunning)
-}
-
-// TestDevicePlugin_LostSandbox checks a pod that lost its sandbox while podd did not run, as after a
-// reboot, and that restarts nothing. If the device plugin does not register, the pod must fail as with a
-// kubelet: with the reason of the rejection, and not without a reason because its container has ended.
-func TestDevicePlugin_LostSandbox(t *testing.T) {
-	a := newAgent(t, "n24").start()
-	a.untilReady()
-	p := &plugintest.Plugin{Dir: filepath.Join(a.dir, "root", "device-plugins"), Resource: fancy}
-	p.SetDevices("a")
-	a.eventually("device plugins can register", func() error { _, err := os.Stat(filepath.Join(p.Dir, "kubelet.sock")); return err })
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	a.untilDevices(1, 1)
-	createBoundPod(t, a.node, "n24-user", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }, requesting(fancy))
-	a.untilStatus("n24-user", "runs", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodRunning && isPodReady(p) })
-	a.kill()
-	p.Stop()
-	a.removeSandbox("n24-user")
-	a.start()
-	a.untilStatus("n24-user", "fails because no device plugin is registered", func(p *v1.Pod) bool {
-		if p.Status.Phase == v1.PodFailed && p.Status.Reason == "" {
-			t.Fatalf("got status %+v, want a reason", p.Status)
-		}
-		return p.Status.Phase == v1.PodFailed && p.Status.Reason == "UnexpectedAdmissionError" && strings.Contains(p.Status.Message, "no healthy devices present")
-	})
-}
-
-// removeSandbox removes the sandbox of a pod from the runtime.
-func (a *agent) removeSandbox(pod string) {
-	a.t.Helper()
-	conn, err := grpc.NewClient(runtimeStack.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer conn.Close()
-	client := cri.NewRuntimeServiceClient(conn)
-	reply, err := client.ListPodSandbox(a.t.Context(), &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{LabelSelector: map[string]string{runtime.LabelPodName: pod}}})
-	if err != nil || len(reply.GetItems()) != 1 {
-		a.t.Fatalf("sandboxes of pod %s: got %v, error %v, want one", pod, reply.GetItems(), err)
-	}
-	if _, err := client.RemovePodSandbox(a.t.Context(), &cri.RemovePodSandboxRequest{PodSandboxId: reply.GetItems()[0].GetId()}); err != nil {
-		a.t.Fatal(err)
-	}
 }
