@@ -43,11 +43,10 @@ func (p *podDir) mountWithLabel(v *v1.Volume, l selinux.Volume, mount func(selin
 
 // decideLabel returns the SELinux label of the mount of a volume.
 func (p *podDir) decideLabel(l selinux.Volume) (selinux.Mount, error) {
-	m, err := p.root.SELinux.Decide(&p.pod.Object.Spec, l)
 	if !p.root.SELinux.Applies(l) {
 		return selinux.Mount{}, nil
 	}
-	return m, err
+	return p.root.SELinux.Decide(&p.pod.Object.Spec, l)
 }
 
 // checkLabel returns a *selinux.Error if the SELinux policy of the host does not contain a label. The error

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest/refs"
 	"podd/reconcile/volume/claim"
 	"podd/reconcile/volume/disk"
 	"podd/reconcile/volume/mounts"
@@ -43,9 +44,9 @@ const maxMeasuredFiles = 1 << 18
 // Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec.
 // It then appends the usage of filesystems on iSCSI and Fibre Channel disks, and that of CSI volumes as
 // their drivers report it. It measures neither block devices and host paths, nor NFS volumes, because
-// an NFS server may not respond. The result omits volumes that do
-// not exist, and volumes that could not be measured. The error joins the errors of volumes that
-// could not be measured. The pod may be running.
+// an NFS server may not respond. The result omits volumes that do not exist, and volumes that could
+// not be measured. The error joins the errors of volumes that could not be measured. The pod may be
+// running.
 func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 	var errs []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		root, rel, claim := d.volumeDir(pod, v)
+		root, rel := d.volumeDir(pod, v)
 		if rel == "" {
 			continue
 		}
@@ -67,7 +68,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 			errs = append(errs, fmt.Errorf("measuring volume %q of pod %s/%s: %w", v.Name, pod.Namespace, pod.Name, err))
 			continue
 		}
-		m.Name, m.Claim, m.Source, m.Took = v.Name, claim, "du", time.Since(began)
+		m.Name, m.Claim, m.Source, m.Took = v.Name, claimOf(pod, v), "du", time.Since(began)
 		m.CountsAsEphemeral = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 		usages = append(usages, m)
 	}
@@ -158,7 +159,7 @@ func claimOf(pod *v1.Pod, v *v1.Volume) string {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName
 	case v.Ephemeral != nil:
-		return pod.Name + "-" + v.Name
+		return refs.EphemeralClaimName(pod, v.Name)
 	}
 	return ""
 }
@@ -184,25 +185,23 @@ func (d Dir) addCSIUsage(ctx context.Context, usages []VolumeUsage, pod *v1.Pod)
 }
 
 // volumeDir returns the directory of a volume. rel is the path of the directory relative to root;
-// "" if podd has no directory for the volume. claimName is the name of the volume's claim; "" if
-// there is none.
-func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) {
+// "" if podd has no directory for the volume.
+func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel string) {
 	plugin := ""
 	switch {
 	case v.EmptyDir != nil:
 		plugin = emptyDirPlugin
 	case v.Ephemeral != nil:
-		plugin, claimName = ephemeralPlugin, pod.Name+"-"+v.Name
+		plugin = ephemeralPlugin
 	case v.PersistentVolumeClaim != nil && d.ClaimsDir != "":
-		claimName = v.PersistentVolumeClaim.ClaimName
-		rel = filepath.Join(pod.Namespace, claimName)
+		rel = filepath.Join(pod.Namespace, v.PersistentVolumeClaim.ClaimName)
 		// Without a link in claim.LinksDir, the claim belongs to a cluster, and podd does not
 		// measure its volume.
 		claimPath, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), claim.LinksDir, v.Name))
 		if err != nil || claimPath != rel {
-			return "", "", ""
+			return "", ""
 		}
-		return d.ClaimsDir, rel, claimName
+		return d.ClaimsDir, rel
 	}
 	for _, w := range []apiVolume{configMapType, secretType, downwardAPIType, projectedType} {
 		if w.matches(v) {
@@ -210,9 +209,9 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) 
 		}
 	}
 	if plugin == "" {
-		return "", "", ""
+		return "", ""
 	}
-	return d.Root, filepath.Join(string(pod.UID), volumesDir, plugin, v.Name), claimName
+	return d.Root, filepath.Join(string(pod.UID), volumesDir, plugin, v.Name)
 }
 
 // measureDir returns the usage of the directory rel in root, and of its file system.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,16 +22,8 @@ const (
 	maxNames = 64
 )
 
-// recordVolumeName creates the directory of a disk and adds the name of a volume to its namesFile. Two
-// volumes of a disk have different names if they name different portals of its target.
-func (t *target) recordVolumeName(disk string, name v1.UniqueVolumeName) error {
-	names, isNew, err := t.addName(disk, name)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(t.dir, disk), dirMode); err != nil || !isNew {
-		return err
-	}
+// writeNames replaces the namesFile of a disk, whose directory must exist.
+func (t *target) writeNames(disk string, names []v1.UniqueVolumeName) error {
 	var text strings.Builder
 	for _, n := range names {
 		text.WriteString(string(n) + "\n")
@@ -44,8 +35,9 @@ func (t *target) recordVolumeName(disk string, name v1.UniqueVolumeName) error {
 	return nil
 }
 
-// addName returns the names in the namesFile of a disk, and name if it is new. It writes nothing. The
-// name "" is never new.
+// addName returns the names in the namesFile of a disk, and the name of a volume if it is new. It writes
+// nothing. The name "" is never new. Two volumes of a disk have different names if they name different
+// portals of its target.
 func (t *target) addName(disk string, name v1.UniqueVolumeName) (names []v1.UniqueVolumeName, isNew bool, err error) {
 	if name == "" {
 		return nil, false, nil

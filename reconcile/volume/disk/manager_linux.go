@@ -107,15 +107,7 @@ func (m Manager) Attach(ctx context.Context, v Volume, links *safepath.Dir, volu
 		return "", err
 	}
 	defer t.unlock()
-	if linkErr != nil {
-		if _, _, err := t.addName(n.disk, v.UniqueName); err != nil { // a link would keep the disk and its names
-			return "", err
-		}
-		if err := unix.Symlinkat(n.String(), links.Fd(), volume); err != nil {
-			return "", fmt.Errorf("recording the use of the disk: %w", err)
-		}
-	}
-	if err := t.recordVolumeName(n.disk, v.UniqueName); err != nil {
+	if err := t.recordUse(n, v.UniqueName, links, volume, linkErr == nil); err != nil {
 		return "", err
 	}
 	mountPoint := filepath.Join(t.dir, n.disk, mountDir)
@@ -142,6 +134,25 @@ func (m Manager) Attach(ctx context.Context, v Volume, links *safepath.Dir, volu
 		return "", err
 	}
 	return mountPoint, m.Host.mount(ctx, device, mountPoint, v)
+}
+
+// recordUse makes the link of a volume, unless hasLink is set, and the directory of its disk, and adds
+// uniqueName to the namesFile. If the disk has too many names, recordUse makes no link, because the link
+// would keep the disk and its names.
+func (t *target) recordUse(n name, uniqueName v1.UniqueVolumeName, links *safepath.Dir, volume string, hasLink bool) error {
+	names, isNew, err := t.addName(n.disk, uniqueName)
+	if err != nil {
+		return err
+	}
+	if !hasLink {
+		if err := unix.Symlinkat(n.String(), links.Fd(), volume); err != nil {
+			return fmt.Errorf("recording the use of the disk: %w", err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(t.dir, n.disk), dirMode); err != nil || !isNew {
+		return err
+	}
+	return t.writeNames(n.disk, names)
 }
 
 // pathCount returns the number of paths over which the disk may be reachable.
