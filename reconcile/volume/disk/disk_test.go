@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"podd/manifest/disk"
 	"podd/reconcile/volume/selinux"
+	"podd/runtime/runtimetest/mountns"
 	"podd/runtime/safepath"
 )
 
@@ -162,15 +162,7 @@ func (h *fakeHost) attachVolume(pod types.UID, volume string, v Volume) (string,
 // mount namespace until it ends.
 func (h *fakeHost) mountTmpfs() {
 	h.t.Helper()
-	if os.Geteuid() != 0 {
-		h.t.Skip("mounts need root")
-	}
-	runtime.LockOSThread() // not unlocked, so that the thread and its namespace are destroyed
-	err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
-	if err == nil {
-		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-	}
-	if err != nil {
+	if err := mountns.Enter(); err != nil {
 		h.t.Skipf("mount namespaces are not permitted: %v", err)
 	}
 	h.fail = func(command string) (string, error) {

@@ -3,23 +3,18 @@ package daemon
 import (
 	"bytes"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/moby/sys/mountinfo"
-	"golang.org/x/sys/unix"
 
 	"podd/cmd/podd/internal/config"
+	"podd/runtime/runtimetest/mountns"
 )
 
 // TestShareMounts_Mode checks that podd makes the root directory a shared mount only if it replaces
 // a kubelet or runs in a cluster. The test mounts in its own mount namespace.
 func TestShareMounts_Mode(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounts need root")
-	}
 	for _, asKubelet := range []bool{true, false} {
 		root, err := filepath.EvalSymlinks(t.TempDir())
 		if err != nil {
@@ -30,11 +25,7 @@ func TestShareMounts_Mode(t *testing.T) {
 		var log bytes.Buffer
 		isMount, errs := false, make(chan error)
 		go func() {
-			runtime.LockOSThread() // not unlocked, so that the thread and its namespace are destroyed
-			err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
-			if err == nil {
-				err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-			}
+			err := mountns.Enter()
 			if err == nil {
 				shareMounts(&cfg, slog.New(slog.NewTextHandler(&log, nil)))
 				isMount, err = mountinfo.Mounted(root)

@@ -3,28 +3,22 @@ package rootdir
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/mountns"
 )
 
 // inNamespace calls f in a new mount namespace in which all mounts are private. f must not
 // call t.Fatal.
 func inNamespace(t *testing.T, f func()) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounts need root")
-	}
 	errs := make(chan error)
 	go func() {
-		runtime.LockOSThread() // not unlocked, so that the thread and its namespace are destroyed
-		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
-		if err == nil {
-			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-		}
+		err := mountns.Enter()
 		if err == nil {
 			f()
 		}
