@@ -93,7 +93,7 @@ func FuzzNormalize(f *testing.F) {
 			rest = after
 		}
 		if again := trustbundle.Normalize(string(got), text); !bytes.Equal(again, got) {
-			t.Errorf("Normalize of its own result: got\n%s\nwant\n%s", again, got)
+			t.Errorf("Normalize of a normalized bundle: got\n%s\nwant it unchanged:\n%s", again, got)
 		}
 		if trustbundle.Check(text) == nil && (count == 0 || trustbundle.Check(string(got)) != nil) {
 			t.Errorf("Normalize: got\n%s\nwant the certificates of\n%s", got, text)

@@ -110,8 +110,8 @@ func rejectByPredicate(name string, fails bool, message string) plan.Verdict {
 	return rejectIfMessage(name, "Predicate "+name+" failed: "+message)
 }
 
-// waitInsteadOfReject returns v, but with the answer Wait if v is Reject. It is used for conditions
-// because of which a kubelet does not reject the pod, but retries its start.
+// waitInsteadOfReject returns v, but with the answer Wait if v is Reject. It is used for conditions under
+// which a kubelet does not reject the pod. The kubelet retries the start of the pod instead.
 func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	if v.Answer == plan.Reject {
 		v.Answer = plan.Wait

@@ -234,9 +234,9 @@ func TestKubeletAPIFollow(t *testing.T) {
 	}
 }
 
-// TestKubeletAPI_Authorization checks that unauthenticated clients are rejected, that authenticated
-// clients may do what the policy allows, and that the token and policy files are reloaded when they
-// change.
+// TestKubeletAPI_Authorization checks that podd rejects unauthenticated clients, and authorizes
+// authenticated clients by the policy. podd must reload the files of the tokens and of the policy when
+// they change.
 func TestKubeletAPI_Authorization(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -45,9 +45,8 @@ const (
 )
 
 // TestShutdown checks that logind delays a reboot until podd has stopped its pods, even if this takes
-// longer than logind's default delay. The test requests a reboot, and holds an inhibitor lock of its own
-// so that the reboot does not happen. Then make vm cuts the power, and TestAfterShutdown checks the
-// result.
+// longer than logind's default delay. The test requests a reboot. Its own inhibitor lock prevents the
+// reboot. Then make vm cuts the power, and TestAfterShutdown checks the result.
 func TestShutdown(t *testing.T) {
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshutdownGracePeriod: 600s\nshutdownGracePeriodCriticalPods: 300s\n"
 	unit := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + shutdownConfig + "\n"

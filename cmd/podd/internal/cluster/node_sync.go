@@ -89,8 +89,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 
 // volumes returns the volumes that the Node's status must name, and two channels. desiredChanged
 // is closed when the volumes of bound pods change, and onNodeChanged when the CSI volumes on this node
-// change. No channel reports the detachment of a disk, because the View of its
-// pod then changes.
+// change. No channel reports the detachment of a disk, because the View of its pod then changes.
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, onNodeChanged <-chan struct{}) {
 	var onNode []csi.VolumeID
 	if s.o.CSI != nil {

@@ -23,8 +23,8 @@ const guardPolicy = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRol
 
 // TestClientAccess_Configuration checks the status codes that each client gets, for several
 // configurations of the kubelet API. podd must always accept certificates of its own authority. It must
-// accept certificates of another authority only while this authority is in the client CA file. Without a
-// token file, a request with a token is anonymous.
+// accept those of another authority only if the client CA file contains this authority. Without a token
+// file, a request with a token is anonymous.
 func TestClientAccess_Configuration(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {
