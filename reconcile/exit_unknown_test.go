@@ -315,7 +315,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 					publish := o.Publish
 					o.Publish = func(c reconcile.Change) {
 						mu.Lock()
-						for _, r := range c.Reports {
+						for _, r := range slices.Concat(c.Reports, c.Removed) {
 							if r.Pod != nil && len(r.Pod.Status.ContainerStatuses) > 0 {
 								last = -1
 								if end := r.Pod.Status.ContainerStatuses[0].State.Terminated; end != nil {

@@ -214,9 +214,9 @@ func (m *machine) publish(c reconcile.Change) {
 	for _, r := range c.Reports {
 		m.reports[r.Key] = r
 	}
-	for _, key := range c.Removed {
-		delete(m.reports, key)
-		m.removed = append(m.removed, key)
+	for _, r := range c.Removed {
+		delete(m.reports, r.Key)
+		m.removed = append(m.removed, r.Key)
 	}
 	if m.firstPods == nil && !c.Starting {
 		m.firstPods = []string{}

@@ -80,9 +80,11 @@ type Options struct {
 // A Change contains the state that the Router publishes. Reports, Removed and Events contain only
 // what is new since the previous Change. All other fields contain the complete current state.
 type Change struct {
-	Reports []*state.Report        // new and changed reports
-	Removed []types.NamespacedName // pods that were removed
-	Set     *manifest.Set          // the set in effect; nil before the first set
+	Reports []*state.Report // new and changed reports
+	// Removed contains the last report of each pod that was removed. Earlier reports of the pod may
+	// not have been published. A name may be in Removed and in Reports if it has a pod again.
+	Removed []*state.Report
+	Set     *manifest.Set // the set in effect; nil before the first set
 	// SetChanged reports whether Set differs from the Set of the previous Change.
 	SetChanged bool
 	Node       runtime.Node
@@ -163,7 +165,7 @@ type stopAllState struct {
 // unpublishedChanges contains the changes since the last call of Options.Publish.
 type unpublishedChanges struct {
 	pods     map[types.NamespacedName]bool // pods with new reports
-	removed  []types.NamespacedName        // removed pods
+	removed  []*state.Report               // last reports of removed pods
 	hasState bool                          // whether there is a change other than events
 	hasSet   bool                          // whether the set in effect has changed
 	events   []event.Event                 // new events

@@ -20,7 +20,7 @@ func (r *Router) retire(key types.NamespacedName, e *workerEntry) {
 	delete(r.entries, key)
 	delete(r.unpublished.pods, key)
 	r.endRemoval(key, nil)
-	r.unpublished.removed = append(r.unpublished.removed, key)
+	r.unpublished.removed = append(r.unpublished.removed, e.report)
 	r.reservationsChanged = true
 	r.endStopAllCalls()
 }

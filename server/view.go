@@ -65,6 +65,10 @@ type View struct {
 	// revision. A pod that did not change keeps its pointer from one View to the next; watchers
 	// receive only the pods that changed.
 	Pods []*PodView `json:"pods"`
+	// RemovedPods contains the last version of each pod that was removed from the host and that its
+	// source still lists as being deleted. Pods may never have contained this version. The source
+	// needs it to report the exit codes of the containers.
+	RemovedPods map[types.NamespacedName]*v1.Pod `json:"-"`
 	// Problems is sorted by path, line and column.
 	Problems []ProblemView `json:"problems"`
 

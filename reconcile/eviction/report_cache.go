@@ -26,8 +26,8 @@ func NewReportCache() *ReportCache {
 func (r *ReportCache) Apply(c reconcile.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, key := range c.Removed {
-		delete(r.pods, key)
+	for _, report := range c.Removed {
+		delete(r.pods, report.Key)
 	}
 	for _, report := range c.Reports {
 		if report.Pod != nil {

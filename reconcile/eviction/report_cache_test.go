@@ -19,7 +19,7 @@ func TestReportCache(t *testing.T) {
 	}
 	r := NewReportCache()
 	r.Apply(reconcile.Change{Reports: []*state.Report{one("a"), one("b"), {Key: key("unknown")}}})
-	r.Apply(reconcile.Change{Removed: []types.NamespacedName{key("a")}})
+	r.Apply(reconcile.Change{Removed: []*state.Report{{Key: key("a")}}})
 	if all := r.All(); len(all) != 1 || all[0].Key.Name != "b" {
 		t.Errorf("got %v, want only pod b", all)
 	}

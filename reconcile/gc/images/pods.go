@@ -34,8 +34,8 @@ func NewPods(sources []string) *Pods {
 func (p *Pods) Apply(c reconcile.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, key := range c.Removed {
-		delete(p.reports, key)
+	for _, r := range c.Removed {
+		delete(p.reports, r.Key)
 	}
 	for _, r := range c.Reports {
 		p.reports[r.Key] = r

@@ -105,6 +105,9 @@ func (r *podRecord) currentFacts(deletions map[types.UID]uint64, node *v1.Node, 
 	if l := r.lastDecided; l != nil && (l.UID == f.remote.UID || isMirror(f.remote) && isStatic(l)) {
 		f.lastLocal = l
 	}
+	if p := view.RemovedPods[types.NamespacedName{Namespace: f.remote.Namespace, Name: f.remote.Name}]; p != nil && p.UID == f.remote.UID {
+		f.lastLocal = p
+	}
 	batch := deletions[f.remote.UID]
 	f.isRemoved = f.remote.DeletionTimestamp != nil && batch > 0 && view.AppliedBatches[server.ClusterSource] >= batch && !f.isInView()
 	return f

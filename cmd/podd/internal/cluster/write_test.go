@@ -163,8 +163,19 @@ func TestWriter_OrphanedMirror(t *testing.T) {
 
 // TestWriter_FinalDelete checks a bound pod that another client has deleted. podd must write the final
 // status and remove the pod from the API server, but not before podd has applied the deletion and
-// removed the pod from the node.
+// removed the pod from the node. The final status must contain the exit code of the container, even if
+// View.Pods never contained it.
 func TestWriter_FinalDelete(t *testing.T) {
+	t.Run("unknown exit code", func(t *testing.T) { testFinalDelete(t, nil, 137) })
+	exited := runningStatus(noon)
+	exited.Phase = v1.PodFailed
+	exited.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3}}
+	t.Run("known exit code", func(t *testing.T) { testFinalDelete(t, &exited, 3) })
+}
+
+// testFinalDelete is TestWriter_FinalDelete with the status in View.RemovedPods, or nil. The parameter
+// wantCode is the exit code in the final status.
+func testFinalDelete(t *testing.T, removed *v1.PodStatus, wantCode int32) {
 	runNode(t, nil, func(l *testNode) {
 		p := newBoundPod("app", "1")
 		p.UID = "a"
@@ -190,11 +201,14 @@ func TestWriter_FinalDelete(t *testing.T) {
 		v := *l.state.View()
 		v.Revision++
 		v.AppliedBatches = map[string]uint64{server.ClusterSource: 7}
+		if removed != nil {
+			v.RemovedPods = map[types.NamespacedName]*v1.Pod{{Namespace: "default", Name: "app"}: podView(p, *removed).Pod}
+		}
 		l.state.Publish(&v)
 		l.advance(time.Second)
 		l.change(func() { l.dropFields = nil })
-		if now := l.pod("default", "app"); now != nil || last == nil || last.Status.Phase != v1.PodFailed || last.Status.ContainerStatuses[0].State.Terminated == nil {
-			t.Errorf("batch 7 applied: got pod %+v, last written pod %+v; want no pod, and a last status Failed with a terminated container", now, last)
+		if now := l.pod("default", "app"); now != nil || last == nil || last.Status.Phase != v1.PodFailed || last.Status.ContainerStatuses[0].State.Terminated == nil || last.Status.ContainerStatuses[0].State.Terminated.ExitCode != wantCode {
+			t.Errorf("batch 7 applied: got pod %+v, last written pod %+v; want no pod, and a last status Failed with exit code %d", now, last, wantCode)
 		}
 	})
 }

@@ -49,8 +49,8 @@ func newQOSSyncer(o qosOptions) *qosSyncer {
 // recordChange records the pods of a change. It does not block. Only one goroutine may call it.
 func (k *qosSyncer) recordChange(c reconcile.Change) {
 	previousTotal, previousDriver, wasDriverKnown := k.total, k.node.CgroupDriver, k.isDriverKnown
-	for _, key := range c.Removed {
-		k.setRequests(key, render.QOSRequests{})
+	for _, r := range c.Removed {
+		k.setRequests(r.Key, render.QOSRequests{})
 	}
 	for _, r := range c.Reports {
 		if r.Pod != nil {

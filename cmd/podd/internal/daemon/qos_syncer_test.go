@@ -89,7 +89,7 @@ func TestQOSSyncer(t *testing.T) {
 		limitErr = errors.New("no cgroups")
 		step("pod finished, SetLimits fails", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
 		limitErr = nil
-		step("last pod deleted", reconcile.Change{Node: ready, Removed: []types.NamespacedName{{Name: "a"}}}, burstable)
+		step("last pod deleted", reconcile.Change{Node: ready, Removed: []*state.Report{report("a", "1", v1.PodSucceeded)}}, burstable)
 		if limited[0].CPUShares != 2 {
 			t.Errorf("no pods: got %d CPU shares of %s, want 2", limited[0].CPUShares, burstable)
 		}

@@ -183,8 +183,8 @@ func (r *runDriver) applyChanges(now time.Time) {
 			r.pods[i] = p
 			r.out.update(report)
 		}
-		for _, key := range c.Removed {
-			r.out.finish(key)
+		for _, report := range c.Removed {
+			r.out.finish(report.Key)
 		}
 	}
 	r.o.Progress.SetText(r.pullProgress())

@@ -63,7 +63,11 @@ func (s *fakeRunner) Down(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	s.run.publish(reconcile.Change{Removed: s.run.o.Order})
+	var removed []*state.Report
+	for _, key := range s.run.o.Order {
+		removed = append(removed, &state.Report{Key: key})
+	}
+	s.run.publish(reconcile.Change{Removed: removed})
 	return nil
 }
 

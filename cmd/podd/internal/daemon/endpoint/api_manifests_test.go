@@ -32,6 +32,7 @@ import (
 	"podd/manifest/manifesttest"
 	"podd/manifest/source"
 	"podd/reconcile"
+	"podd/reconcile/state"
 	"podd/server"
 	"podd/server/auth"
 	"podd/server/kube"
@@ -128,7 +129,7 @@ func newWritable(t *testing.T) *writableAPI {
 			if before != nil {
 				for key := range maps.Keys(before.Pods) {
 					if set.Pods[key] == nil {
-						c.Removed = append(c.Removed, key)
+						c.Removed = append(c.Removed, &state.Report{Key: key})
 					}
 				}
 			}

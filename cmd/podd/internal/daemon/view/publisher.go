@@ -86,12 +86,12 @@ func NewPublisher(o Options) *Publisher {
 // Publish publishes the View after a change, and returns the findings of the newest set.
 func (v *Publisher) Publish(c reconcile.Change) Findings {
 	now := time.Now()
-	for _, key := range c.Removed {
-		if lastView := v.pods[key]; lastView != nil && v.o.OnPodRemoved != nil {
+	for _, r := range c.Removed {
+		if lastView := v.pods[r.Key]; lastView != nil && v.o.OnPodRemoved != nil {
 			v.o.OnPodRemoved(lastView, now)
 		}
-		v.setPod(key, nil)
-		delete(v.reports, key)
+		v.setPod(r.Key, nil)
+		delete(v.reports, r.Key)
 	}
 	for _, r := range c.Reports {
 		previous := v.pods[r.Key]
@@ -104,7 +104,7 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	problems, facts := v.o.State.get()
 	next := v.lastView
 	next.Revision, next.IsDown, next.Starting = next.Revision+1, c.IsStoppingAll, c.Starting
-	next.ShuttingDown = c.ShuttingDown
+	next.ShuttingDown, next.RemovedPods = c.ShuttingDown, removedPods(next.RemovedPods, c)
 	if facts != nil && facts.Pressure != nil {
 		next.Pressure = facts.Pressure.Types()
 	}
@@ -149,6 +149,26 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 			v.setPod(key, podView(r, p))
 		}
 	}
+}
+
+// removedPods returns View.RemovedPods after a change, given the value before it.
+func removedPods(before map[types.NamespacedName]*v1.Pod, c reconcile.Change) map[types.NamespacedName]*v1.Pod {
+	if c.Set == nil || len(c.Removed) == 0 && (!c.SetChanged || len(before) == 0) {
+		return before
+	}
+	pods := map[types.NamespacedName]*v1.Pod{}
+	add := func(key types.NamespacedName, pod *v1.Pod) {
+		if source := c.Set.TerminatingPods[key]; source != nil && pod != nil && source.UID == pod.UID {
+			pods[key] = pod
+		}
+	}
+	for key, pod := range before {
+		add(key, pod)
+	}
+	for _, r := range c.Removed {
+		add(r.Key, r.Pod)
+	}
+	return pods
 }
 
 // runtimeProblems returns the problems of the runtime, the network and the addresses,

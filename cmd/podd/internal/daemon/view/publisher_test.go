@@ -83,6 +83,44 @@ func TestShowDesired(t *testing.T) {
 	}
 }
 
+// TestPublish_RemovedPods checks that the View contains the last version of a removed pod while its
+// source lists the pod as being deleted, even if no View contained this version before.
+func TestPublish_RemovedPods(t *testing.T) {
+	web := types.NamespacedName{Namespace: "default", Name: "web"}
+	pod := func(uid types.UID) *manifest.Pod {
+		object := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, UID: uid}}
+		return &manifest.Pod{Key: web, UID: uid, Object: object}
+	}
+	terminating := &manifest.Set{TerminatingPods: map[types.NamespacedName]*manifest.Pod{web: pod("1")}}
+	otherUID := &manifest.Set{TerminatingPods: map[types.NamespacedName]*manifest.Pod{web: pod("2")}}
+	last := pod("1").Object
+	last.Status.Phase = v1.PodSucceeded
+	removed := reconcile.Change{Set: terminating, Removed: []*state.Report{{Key: web, Pod: last}}}
+	for name, c := range map[string]struct {
+		changes []reconcile.Change
+		want    *v1.Pod
+	}{
+		"removed":                          {[]reconcile.Change{removed}, last},
+		"later change":                     {[]reconcile.Change{removed, {Set: terminating}}, last},
+		"still listed in a later set":      {[]reconcile.Change{removed, {Set: terminating, SetChanged: true}}, last},
+		"not listed any more":              {[]reconcile.Change{removed, {Set: &manifest.Set{}, SetChanged: true}}, nil},
+		"new pod with the name":            {[]reconcile.Change{removed, {Set: otherUID, SetChanged: true}}, nil},
+		"removed, of another UID":          {[]reconcile.Change{{Set: otherUID, Removed: removed.Removed}}, nil},
+		"removed, from a file":             {[]reconcile.Change{{Set: &manifest.Set{}, Removed: removed.Removed}}, nil},
+		"removed, manifest unknown":        {[]reconcile.Change{{Set: terminating, Removed: []*state.Report{{Key: web}}}}, nil},
+		"removed before the first set":     {[]reconcile.Change{{Removed: removed.Removed}}, nil},
+		"removed in the change of the set": {[]reconcile.Change{{Set: terminating, SetChanged: true, Removed: removed.Removed}}, last},
+	} {
+		v := NewPublisher(Options{Base: server.View{Node: "n1"}})
+		for _, change := range c.changes {
+			v.Publish(change)
+		}
+		if got := v.Latest.View().RemovedPods[web]; got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
 // TestPublish_Sorted checks that pods are sorted by namespace and name after any change. Publish must
 // not modify the View that was published before.
 func TestPublish_Sorted(t *testing.T) {
@@ -95,9 +133,9 @@ func TestPublish_Sorted(t *testing.T) {
 		want   string
 	}{
 		{reconcile.Change{Reports: []*state.Report{report("c"), report("a"), report("d")}}, "a c d"},
-		{reconcile.Change{Reports: []*state.Report{report("b"), report("c")}, Removed: []types.NamespacedName{key("a"), key("unknown")}}, "b c d"},
+		{reconcile.Change{Reports: []*state.Report{report("b"), report("c")}, Removed: []*state.Report{report("a"), report("unknown")}}, "b c d"},
 		{reconcile.Change{}, "b c d"},
-		{reconcile.Change{Removed: []types.NamespacedName{key("c"), key("d")}, Reports: []*state.Report{report("e")}}, "b e"},
+		{reconcile.Change{Removed: []*state.Report{report("c"), report("d")}, Reports: []*state.Report{report("e")}}, "b e"},
 	} {
 		was := shownNames(before)
 		v.Publish(step.change)
