@@ -259,19 +259,19 @@ func TestRestartCount_Recorded(t *testing.T) {
 	}
 }
 
-// TestPhase_AwaitsAdmission checks that a pod that lost its container does not fail before podd has
-// decided about its admission. A terminal phase without the reason of the rejection could not be
+// TestPhase_Undecided checks that a pod that lost its container does not fail before podd has decided
+// that the pod has finished, because a terminal phase without the reason of a rejection could not be
 // corrected.
-func TestPhase_AwaitsAdmission(t *testing.T) {
+func TestPhase_Undecided(t *testing.T) {
 	f := runningFacts(v1.Container{})
 	f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 	running := Compute(f)
-	f.Previous, f.Observed, f.AwaitsAdmission = &running, nil, true
+	f.Previous, f.Observed, f.IsUndecided = &running, nil, true
 	s := Compute(f)
 	if s.Phase != v1.PodPending || s.ContainerStatuses[0].State.Terminated == nil {
 		t.Errorf("before the decision: got phase %s and state %+v, want Pending and Terminated", s.Phase, s.ContainerStatuses[0].State)
 	}
-	f.Previous, f.AwaitsAdmission, f.FailureReason = &s, false, &Reason{Reason: "UnexpectedAdmissionError", Message: "no devices"}
+	f.Previous, f.IsUndecided, f.FailureReason = &s, false, &Reason{Reason: "UnexpectedAdmissionError", Message: "no devices"}
 	if s := Compute(f); s.Phase != v1.PodFailed || s.Reason != "UnexpectedAdmissionError" {
 		t.Errorf("after the rejection: got phase %s, reason %q, want Failed and UnexpectedAdmissionError", s.Phase, s.Reason)
 	}

@@ -64,14 +64,11 @@ type Facts struct {
 	// FinalPhase is Succeeded or Failed if the pod has finished, even if the runtime still lists
 	// its containers; otherwise "".
 	FinalPhase v1.PodPhase
-	// IsUnrecorded reports whether the pod has finished, but its journal cannot be written yet.
-	// While IsUnrecorded is true, the phase is not terminal, because a pod must never run again
-	// after a terminal phase was published.
-	IsUnrecorded bool
-	// AwaitsAdmission reports whether podd has not decided yet whether it admits the pod. While
-	// AwaitsAdmission is true, the phase is not terminal, because the decision determines the reason
-	// of a failure.
-	AwaitsAdmission bool
+	// IsUndecided reports whether podd has not decided that the pod has finished, or has not recorded
+	// its end yet. While IsUndecided is true, the phase is not terminal, because a pod must never run
+	// again after a terminal phase was published. For example, containers that the runtime does not
+	// list may be started again, or the pod may be rejected, which determines the reason of its failure.
+	IsUndecided bool
 	// StartTime is the time when podd first acted on this pod. Zero means the start time of
 	// Previous, or Now if Previous has no start time.
 	StartTime time.Time

@@ -51,10 +51,10 @@ func (o *observedPod) setPhase(s *v1.PodStatus) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, f.FailureReason.Reason, f.FailureReason.Message
 	}
 	// The phase is not terminal while a container runs, because consumers of a terminal phase
-	// regard the pod's resources as free. It is also not terminal before the end is recorded in the
-	// journal, and before the pod is admitted or rejected. Finally, it is not terminal if a container
-	// will be restarted although its restart policy does not require it.
-	if manifest.IsTerminal(s.Phase) && (f.IsUnrecorded || f.AwaitsAdmission || anyRunning(s) || o.mayRun() || f.FailureReason == nil && o.isRestarting(s)) {
+	// regard the pod's resources as free. It is also not terminal before podd has decided and recorded
+	// that the pod has finished. Finally, it is not terminal if a container will be restarted although
+	// its restart policy does not require it.
+	if manifest.IsTerminal(s.Phase) && (f.IsUndecided || anyRunning(s) || o.mayRun() || f.FailureReason == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
 		if o.initialized {
 			s.Phase = v1.PodRunning
