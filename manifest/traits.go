@@ -24,8 +24,8 @@ type Traits struct {
 	// on another node. Admission makes the checks of a kubelet, in the same order and with the
 	// same reasons and messages (pkg/kubelet/lifecycle/predicate.go). It admits these pods
 	// after all other pods, in the order of their creation times. It checks an admitted pod
-	// again only if the pod requests more resources. Without FailsIfRejected, a rejected pod
-	// waits until it can run.
+	// again only if the pod requests more resources, or if the pod has stopped while podd did
+	// not run. Without FailsIfRejected, a rejected pod waits until it can run.
 	FailsIfRejected bool
 	// IsPreemptible means that the pod may be stopped to make room for a critical pod. A
 	// preemptible pod is itself critical only if its priority is not lower than the value of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,12 +68,22 @@ func runDevices(t *testing.T, test func(t *testing.T, m *machine, g *gpus, regis
 	run(t, func(t *testing.T, m *machine) {
 		var devices *device.Manager
 		g := &gpus{ids: []string{"a", "b"}}
+		var managers sync.WaitGroup
+		defer managers.Wait()
+		stopManager := func() {}
+		defer func() { stopManager() }()
 		m.options = func(o *reconcile.Options) {
+			stopManager()
+			managers.Wait()
 			var err error
 			if devices, err = device.Open(filepath.Join(m.root, "devices.json")); err != nil {
 				t.Fatal(err)
 			}
 			o.Effects.Devices, o.Devices, m.devices = devices, devices, devices.Changed()
+			ctx, cancel := context.WithCancel(context.Background())
+			stopManager = cancel
+			manager := devices
+			managers.Go(func() { manager.Run(ctx, slog.New(m.log)) })
 		}
 		test(t, m, g, func() {
 			devices.Register(gpu, g)

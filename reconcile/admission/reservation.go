@@ -90,9 +90,12 @@ func (n *NameFacts) waitsForRestart(desired *manifest.Pod) bool {
 }
 
 // runningVersion returns the desired version with the sizes of its observed containers; nil if
-// no incarnation of the desired version was observed.
+// no incarnation of the desired version was observed. For a pod of a cluster, the incarnation must be
+// live, because a kubelet admits a stopped pod again after each of its starts.
 func (n *NameFacts) runningVersion(desired *manifest.Pod, observed []runtime.Incarnation) *manifest.Pod {
-	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, desired) }) {
+	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool {
+		return plan.IsCreatedFrom(&inc, desired) && (plan.IsLive(&inc) || !desired.Traits.FailsIfRejected)
+	}) {
 		return nil
 	}
 	sizes := map[string]plan.Size{}
@@ -107,7 +110,7 @@ func (n *NameFacts) runningVersion(desired *manifest.Pod, observed []runtime.Inc
 // reservations of the name have changed.
 func (n NameFacts) ApplyReport(oldReport *state.Report) (m Memory, changed bool) {
 	var reserved, admitted []*manifest.Pod
-	for _, p := range n.Admitted {
+	for _, p := range n.admittedVersions() {
 		inForce := n.Report.Version != nil && state.EqualVersion(p, n.Report.Version)
 		holds := inForce && n.Report.ExistsOnNode && !n.IsFinished() || state.IsRunning(n.Report.Observed, p)
 		switch {
@@ -120,17 +123,23 @@ func (n NameFacts) ApplyReport(oldReport *state.Report) (m Memory, changed bool)
 			admitted = append(admitted, p)
 		}
 	}
-	// A running version in force keeps its reservations even if it is not in Admitted, for example
-	// because its desired size is not admitted.
-	if v := n.Report.Version; v != nil && state.IsRunning(n.Report.Observed, v) && !slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.EqualVersion(p, v) }) {
-		reserved = append(reserved, n.Report.ReservedVersions...)
-	}
 	reserved = append(reserved, unknownVersions(n.Report.Observed, append(slices.Clone(n.Admitted), n.Report.Version))...)
 	changed = !slices.EqualFunc(reserved, n.ReservedVersions, state.EqualSize) || len(admitted) != len(n.Admitted) || oldReport == nil ||
 		(oldReport.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(oldReport.UIDs, n.Report.UIDs) || oldReport.Decision.Releasing != n.Report.Decision.Releasing
 	m = n.Memory
 	m.ReservedVersions, m.Admitted = reserved, admitted
 	return m, changed
+}
+
+// admittedVersions returns n.Admitted and the version in force of n.Report if it runs. A running version
+// was admitted before, even if it is not in n.Admitted, for example because its desired size is not
+// admitted.
+func (n *NameFacts) admittedVersions() []*manifest.Pod {
+	v := n.Report.Version
+	if v == nil || !state.IsRunning(n.Report.Observed, v) || slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.EqualVersion(p, v) }) {
+		return n.Admitted
+	}
+	return append(slices.Clone(n.Admitted), v)
 }
 
 // unknownVersions returns a version for each running incarnation that is not foreign, unless

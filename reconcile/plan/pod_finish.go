@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -27,11 +28,14 @@ func (f *facts) endOfPod() *PodEnd {
 	if isEvicted && e.Reason != ReasonTerminated {
 		return f.endByEviction(e)
 	}
-	if f.isRejected() {
+	completed := f.completedEnd()
+	switch {
+	case completed != nil && !completed.Failed:
+		return completed
+	case f.isRejected():
 		return f.failedEnd(f.in.Verdict.Reason, RejectedPrefix+f.in.Verdict.Message)
-	}
-	if fin := f.completedEnd(); fin != nil {
-		return fin
+	case completed != nil && !f.mayBeRejected():
+		return completed
 	}
 	switch isOverdue := f.isPastDeadline(); {
 	case isEvicted && !(isOverdue && (f.current == nil || !IsLive(f.current))):
@@ -50,7 +54,14 @@ const RejectedPrefix = "Pod was rejected: "
 // isRejected reports whether admission has rejected a pod of a cluster. Such a pod fails instead of
 // waiting, because the cluster can replace it by a pod on another node.
 func (f *facts) isRejected() bool {
-	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.RuntimeReachable
+	return f.mayBeRejected() && f.in.Verdict.Answer == Reject && f.in.Node.RuntimeReachable
+}
+
+// mayBeRejected reports whether the pod belongs to a cluster and is not admitted. If the containers of
+// such a pod have failed, the pod has not finished before admission is decided. As in a kubelet, the
+// reason of a rejection takes precedence over the failure of containers.
+func (f *facts) mayBeRejected() bool {
+	return f.in.Desired.Traits.FailsIfRejected && f.isNotAdmitted()
 }
 
 // endAtSource returns the end of the pod according to the status that its source has for it.
@@ -116,7 +127,7 @@ func (f *facts) failedInit() *containerFacts {
 // isLostForGood reports whether the sandbox was lost and the pod does not run again in a new
 // sandbox, because none of its containers may be restarted.
 func (f *facts) isLostForGood() bool {
-	if f.current == nil || f.current.Ready || !f.in.History.ReleasedSandboxes[f.current.ID] {
+	if !f.isSandboxLost() {
 		return false
 	}
 	hasRun := false
@@ -131,9 +142,27 @@ func (f *facts) isLostForGood() bool {
 		if f.mayRunAgain(m) {
 			return false
 		}
-		hasRun = hasRun || m.hasRun
+		hasRun = hasRun || m.hasRun || f.current == nil && f.ranAtSource(m)
 	}
 	return hasRun
+}
+
+// isSandboxLost reports whether the sandbox of the pod has stopped and podd has released its network,
+// or whether the runtime lists no sandbox of the pod. If the journal is unreadable, a sandbox that is
+// not listed does not count as lost, because the pod may have finished before.
+func (f *facts) isSandboxLost() bool {
+	if f.current == nil {
+		return !f.mayHaveUnknownObject() && f.in.JournalError == ""
+	}
+	return !f.current.Ready && f.in.History.ReleasedSandboxes[f.current.ID]
+}
+
+// ranAtSource reports whether the container has run according to the status that the source has for
+// the pod. If the runtime does not list the container either, the container has failed, as in a kubelet.
+func (f *facts) ranAtSource(m *containerFacts) bool {
+	return f.in.Desired.Traits.HasStateAtSource && slices.ContainsFunc(f.in.Desired.Object.Status.ContainerStatuses, func(s v1.ContainerStatus) bool {
+		return s.Name == m.spec.Name && (s.State.Running != nil || s.State.Terminated != nil)
+	})
 }
 
 // mayRunAgain reports whether a container may be restarted after its last exit. If the exit code is

@@ -35,14 +35,21 @@ func (f *facts) waitRuntimeReachable(d *Decision) {
 // isNotAdmitted reports whether the desired version must wait until it is admitted. It returns
 // false if there is a successor, because then the desired version was admitted before.
 func (f *facts) isNotAdmitted() bool {
-	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.current == nil || !f.current.Ready) && !f.keepsSize() &&
-		!(f.in.Desired.Traits.FailsIfRejected && f.wasAdmitted())
+	switch {
+	case f.in.Successor != nil, f.in.Verdict.Answer == Admit, f.current != nil && f.current.Ready:
+		return false
+	case f.in.Desired.Traits.FailsIfRejected:
+		return !f.wasAdmitted()
+	}
+	return !f.keepsSize()
 }
 
 // wasAdmitted reports whether a pod of a cluster was admitted before, so that it is not checked
-// again. The directory of the pod does not prove its admission, because podd may have created the
-// directory before the last boot.
-func (f *facts) wasAdmitted() bool { return f.current != nil || f.in.Verdict.IsResize }
+// again. Neither the directory nor the stopped sandbox of the pod proves its admission, because podd
+// may have created them before the last boot. As in a kubelet, such a pod is admitted again.
+func (f *facts) wasAdmitted() bool {
+	return f.current != nil && IsLive(f.current) || f.in.Verdict.IsResize
+}
 
 func (f *facts) waitAdmission(d *Decision) {
 	d.Why, d.Reason = f.in.Verdict.Message, f.in.Verdict.Reason

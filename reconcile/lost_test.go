@@ -1,0 +1,156 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/admission"
+	"podd/runtime/runtimetest"
+)
+
+// recordStatuses returns the options o with a Publish that also records each published phase and
+// reason, in the format "Failed NodeAffinity". A status that equals the previous status of its pod is
+// not recorded again.
+func recordStatuses(statuses map[types.NamespacedName][]string, o *reconcile.Options) {
+	publish := o.Publish
+	o.Publish = func(c reconcile.Change) {
+		for _, r := range c.Reports {
+			if r.Pod == nil {
+				continue
+			}
+			status := strings.TrimSpace(fmt.Sprintf("%s %s", r.Pod.Status.Phase, r.Pod.Status.Reason))
+			if all := statuses[r.Key]; len(all) == 0 || all[len(all)-1] != status {
+				statuses[r.Key] = append(all, status)
+			}
+		}
+		publish(c)
+	}
+}
+
+// TestLostSandbox checks the pods of a cluster whose sandboxes stopped while podd did not run, as in a
+// reboot of the node. podd admits each of these pods again, as a kubelet does. The result must not
+// depend on the order in which podd observes the runtime and the node, and a terminal phase must be
+// final.
+func TestLostSandbox(t *testing.T) {
+	const (
+		noPlugin   = "UnexpectedAdmissionError"
+		noDevice   = "none"
+		registered = "registers"
+		absent     = "absent"
+	)
+	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever} {
+		for _, plugin := range []string{noDevice, registered, absent} {
+			for _, isListed := range []bool{false, true} {
+				for _, delayed := range []string{"", "Status", "ListContainers"} {
+					t.Run(fmt.Sprintf("policy %s, plugin %s, sandbox listed %t, delayed %q", policy, plugin, isListed, delayed), func(t *testing.T) {
+						runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
+							statuses := map[types.NamespacedName][]string{}
+							openDevices := m.options
+							m.options = func(o *reconcile.Options) { openDevices(o); useCluster(o); recordStatuses(statuses, o) }
+							desired := func(status v1.PodStatus) *manifest.Pod {
+								return clusterPod("web", func(p *v1.Pod) {
+									p.Spec.RestartPolicy, p.Status = policy, status
+									if plugin != noDevice {
+										p.Spec.Containers[0].Resources.Limits = v1.ResourceList{gpu: resource.MustParse("1")}
+										p.Spec.Containers[0].Resources.Requests = p.Spec.Containers[0].Resources.Limits
+									}
+								})
+							}
+							m.start()
+							register()
+							m.setClusterPods(true, desired(v1.PodStatus{Phase: v1.PodPending}))
+							m.settle()
+							m.wantState("web 0 ready", "web/app 0 running")
+							m.kill()
+							m.loseSandbox("web", isListed)
+							clear(statuses)
+							m.setClusterPods(true, desired(m.report("web").Pod.Status))
+							if delayed != "" {
+								m.Inject(runtimetest.Fault{Method: delayed, Delay: 5 * time.Second})
+							}
+							m.ForgetCalls()
+							m.start()
+							m.advance(10 * time.Second)
+							if plugin == registered {
+								register()
+							}
+							m.advance(2 * time.Minute)
+
+							want := "Running"
+							switch {
+							case plugin == absent:
+								want = "Failed " + noPlugin
+							case policy == v1.RestartPolicyNever:
+								want = "Failed"
+							}
+							got := statuses[key("web")]
+							if got[len(got)-1] != want {
+								t.Errorf("statuses of the pod: got %q, want %q last\n%s", got, want, m.state())
+							}
+							for _, status := range got[:len(got)-1] {
+								if strings.HasPrefix(status, "Failed") || strings.HasPrefix(status, "Succeeded") {
+									t.Errorf("statuses of the pod: got %q, want no change after a terminal phase", got)
+								}
+							}
+							starts := m.Calls("RunPodSandbox", "StartContainer")
+							if want == "Running" && len(starts) != 2 || want != "Running" && len(starts) != 0 {
+								t.Errorf("calls that start the pod, whose status is %s: got %v", want, starts)
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// loseSandbox stops the sandbox of a pod and its containers, as a reboot does. If isListed is false,
+// the runtime does not list them afterwards.
+func (m *machine) loseSandbox(name string, isListed bool) {
+	m.t.Helper()
+	for _, inc := range m.report(name).Observed {
+		if isListed {
+			m.KillSandbox(inc.ID)
+		} else if err := m.RemovePodSandbox(m.t.Context(), inc.ID); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// TestLostSandbox_ResizePending checks a pod of a cluster whose new size is not admitted when podd is
+// restarted. If its sandbox stops later, the pod must run again with its earlier size, because a kubelet
+// admits a pod only once after its start.
+func TestLostSandbox_ResizePending(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = func(o *reconcile.Options) {
+			useCluster(o)
+			o.Limits.Allocatable = admission.Amounts{v1.ResourceCPU: 1000}
+		}
+		sized := func(amount string) *manifest.Pod {
+			return clusterPod("web", func(p *v1.Pod) {
+				p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(amount)}
+			})
+		}
+		m.start()
+		m.setClusterPods(true, sized("100m"))
+		m.settle()
+		m.setClusterPods(true, sized("2"))
+		m.settle()
+		m.restart()
+		m.loseSandbox("web", true)
+		m.advance(time.Minute)
+		m.wantState("web 1 ready", "web/app 1 running")
+		s := m.report("web").Pod.Status
+		if got := s.ContainerStatuses[0].AllocatedResources.Cpu().String(); s.Phase != v1.PodRunning || got != "100m" {
+			t.Errorf("pod: got phase %s and allocated CPU %s, want Running and 100m\n%s", s.Phase, got, m.state())
+		}
+	})
+}

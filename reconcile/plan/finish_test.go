@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// lost returns the input of a pod of a cluster that restarts no container. According to its source, the
+// pod runs, but the runtime does not list its sandbox.
+func lost() Input {
+	in := fresh()
+	in.Desired.Traits = manifest.KindTraits(manifest.KindAPI)
+	in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
+	in.Desired.Object.Status = v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{
+		{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+	}}
+	return in
+}
+
+// TestNext_Lost checks what happens to a pod of a cluster whose sandbox was lost.
+func TestNext_Lost(t *testing.T) {
+	wait := Verdict{Answer: Wait, Reason: "UnexpectedAdmissionError", Message: "no devices"}
+	reject := Verdict{Answer: Reject, Reason: wait.Reason, Message: wait.Message}
+	dead := func(code int32) func(*Input) {
+		return func(in *Input) {
+			inc := sandboxOf(in.Desired, false, runtime.Exited)
+			inc.Containers[0].ExitCode = code
+			in.Observed, in.History.ReleasedSandboxes = []runtime.Incarnation{inc}, map[string]bool{inc.ID: true}
+		}
+	}
+	for name, test := range map[string]struct {
+		change  func(*Input)
+		verdict Verdict
+		rule    RuleID
+		reason  string // reason of the end of the pod
+		failed  bool
+	}{
+		"not listed, admitted":           {nil, Verdict{}, RuleFinished, "", true},
+		"not listed, waits":              {nil, wait, RuleNotAdmitted, "", false},
+		"not listed, rejected":           {nil, reject, RuleFinished, wait.Reason, true},
+		"stopped, admitted":              {dead(1), Verdict{}, RuleFinished, "", true},
+		"stopped, waits":                 {dead(1), wait, RuleNotAdmitted, "", false},
+		"stopped, rejected":              {dead(1), reject, RuleFinished, wait.Reason, true},
+		"stopped after success, waits":   {dead(0), wait, RuleFinished, "", false},
+		"stopped after success, rejects": {dead(0), reject, RuleFinished, "", false},
+		"stopped, a new size waits":      {dead(1), Verdict{Answer: Wait, IsResize: true}, RuleFinished, "", true},
+		"runs, waits": {func(in *Input) { in.Observed = []runtime.Incarnation{sandboxOf(in.Desired, true, runtime.Running)} },
+			wait, RuleRun, "", false},
+		"not listed, restarted": {func(in *Input) { in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyOnFailure },
+			Verdict{}, RuleNoSandbox, "", false},
+		"not listed, never ran": {func(in *Input) { in.Desired.Object.Status = v1.PodStatus{Phase: v1.PodPending} },
+			Verdict{}, RuleNoSandbox, "", false},
+		"not listed, of a file": {func(in *Input) { in.Desired.Traits = manifest.Traits{} },
+			Verdict{}, RuleNoSandbox, "", false},
+		"perhaps not observed": {func(in *Input) { in.MayHaveUnobserved = true },
+			Verdict{}, RuleNoSandbox, "", false},
+		"not listed, runtime unreachable": {func(in *Input) { in.Node.RuntimeReachable = false },
+			reject, RuleRuntimeUnreachable, "", false},
+		"not listed, journal unreadable": {func(in *Input) { in.JournalError = "journal is empty" },
+			Verdict{}, RuleJournalUnreadable, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := lost()
+			if test.change != nil {
+				test.change(&in)
+			}
+			in.Verdict = test.verdict
+			d := Next(in)
+			if d.Rule != test.rule {
+				t.Fatalf("got %s, want rule %s", d, test.rule)
+			}
+			if end := d.Finished; test.rule == RuleFinished && (end == nil || end.Failed != test.failed || end.Reason != test.reason) {
+				t.Errorf("got end %+v, want failed %t and reason %q", end, test.failed, test.reason)
+			}
+		})
+	}
+}
+
+// TestNext_FailsAfterAdmission checks that a pod of a cluster does not fail because of its containers
+// while podd has not decided whether it admits the pod.
+func TestNext_FailsAfterAdmission(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := (&choices{data: rapid.SliceOfN(rapid.Byte(), 200, 300).Draw(t, "choices"), start: time.Now()}).input()
+		if in.Desired == nil {
+			return
+		}
+		in.Desired.Traits, in.Successor, in.Verdict.Answer = manifest.KindTraits(manifest.KindAPI), nil, Wait
+		in.Desired.Object.Spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
+		in.Node.RuntimeReachable, in.History.Finished, in.History.ReleasedSandboxes, in.PodDirs = true, nil, map[string]bool{}, nil
+		for i := range in.Observed {
+			inc := &in.Observed[i]
+			inc.Ready, inc.Foreign, inc.UID = false, false, in.Desired.UID
+			inc.Annotations = map[string]string{runtime.AnnotationPodHash: in.Desired.Hash}
+			in.History.ReleasedSandboxes[inc.ID] = true
+			for j := range inc.Containers {
+				if c := &inc.Containers[j]; c.State == runtime.Running || c.State == runtime.Unknown {
+					c.State, c.ExitCode = runtime.Exited, 137
+				}
+			}
+		}
+		if end := Next(in).Finished; end != nil && end.Failed && end.Reason == "" {
+			t.Fatalf("got end %+v before the verdict, want none", end)
+		}
+	})
+}
