@@ -15,17 +15,20 @@ func (op *operation) recordUse() error {
 		return err
 	}
 	if f[op.p.stateKey] == "" {
+		isFromKubelet := f[keySpec] != "" && f[keyState] == "" // then the kubelet may have published the volume
 		id := op.v.id()
-		initialState := stateAnnounced
-		if f[keySpec] != "" && f[keyState] == "" {
-			initialState = stateBegun // a kubelet wrote the data file, and may have published the volume
-		}
 		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.NodeName, refs.AttachmentName(id.Driver, id.Handle, op.d.o.NodeName)
-		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, initialState
-		if op.v.Block {
-			f[keyPersistentVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], initialState)
-		} else {
+		f[op.p.nameKey] = op.v.Name
+		switch {
+		case !op.v.Block:
 			f[keyLifecycle] = op.v.lifecycle()
+			if !isFromKubelet { // otherwise there must be no state; see mayBePublished
+				f[keyState] = stateAnnounced
+			}
+		case isFromKubelet:
+			f[keyPersistentVolume], f[keyState], f[op.p.stateKey] = op.v.Volume, stateBegun, stateBegun
+		default:
+			f[keyPersistentVolume], f[keyState], f[op.p.stateKey] = op.v.Volume, cmp.Or(f[keyState], stateAnnounced), stateAnnounced
 		}
 		if err := f.save(op.p.dataDir); err != nil {
 			return err

@@ -140,7 +140,8 @@ func removePoddKeys(f facts) {
 }
 
 // TestSELinux_Reboot checks that a volume that pods used during an earlier boot does not block pods with
-// a label. The first of them gets the volume, and others after this pod was removed.
+// a label. The first of them gets the volume, and the others after this pod was removed. These others have
+// the same label and must not block each other.
 func TestSELinux_Reboot(t *testing.T) {
 	for name, c := range map[string]struct {
 		before []types.UID // pods that used the volume before the reboot
@@ -148,7 +149,7 @@ func TestSELinux_Reboot(t *testing.T) {
 	}{
 		"mounts of podd":                   {[]types.UID{pod1, pod2, "pod-3"}, func(f facts) { f[keyState] = "earlier-boot" + mountedSuffix }},
 		"podd and a driver without mounts": {[]types.UID{pod1, pod2, "pod-3"}, func(f facts) { f[keyState] = "earlier-boot" }},
-		"kubelet":                          {[]types.UID{pod1, pod2}, removePoddKeys},
+		"kubelet":                          {[]types.UID{pod1, pod2, "pod-3"}, removePoddKeys},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
@@ -168,18 +169,21 @@ func TestSELinux_Reboot(t *testing.T) {
 			m.waitRegistered(t)
 			m.publish(t, newLabeledVolume(pod1, label))
 			m.checkCalls(t, append(done, "NodeStageVolume vol-1", "NodePublishVolume vol-1")...)
-			if _, err := m.Publish(t.Context(), newLabeledVolume(pod2, otherLabel)); err == nil || !strings.Contains(err.Error(), label) {
-				t.Errorf("publishing with another label: got error %v, want a conflict with %q", err, label)
+			for _, pod := range []types.UID{pod2, "pod-3"} {
+				if _, err := m.Publish(t.Context(), newLabeledVolume(pod, otherLabel)); err == nil || !strings.Contains(err.Error(), label) {
+					t.Errorf("publishing for %s with another label: got error %v, want a conflict with %q", pod, err, label)
+				}
 			}
 			m.unpublish(t, pod1)
 			m.publish(t, newLabeledVolume(pod2, otherLabel))
 			m.checkFlags(t, "NodeStageVolume", otherLabel)
+			m.publish(t, newLabeledVolume("pod-3", otherLabel))
 		})
 	}
 }
 
 // TestSELinux_Kubelet checks that a volume that a kubelet published for a pod stays mounted with the label
-// that the kubelet chose.
+// that the kubelet chose. It prevents other labels even before podd publishes it again.
 func TestSELinux_Kubelet(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, newLabeledVolume(pod1, otherLabel))
@@ -187,6 +191,9 @@ func TestSELinux_Kubelet(t *testing.T) {
 	m.changeFacts(t, removePoddKeys)
 	m.startPodd(t, Options{})
 	m.waitRegistered(t)
+	if _, err := m.Publish(t.Context(), newLabeledVolume(pod2, label)); err == nil || !strings.Contains(err.Error(), otherLabel) {
+		t.Errorf("publishing for another pod first: got error %v, want a conflict with %q", err, otherLabel)
+	}
 	p := m.publish(t, newLabeledVolume(pod1, label))
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodeStageVolume vol-1", "NodePublishVolume vol-1")
 	for _, method := range []string{"NodeStageVolume", "NodePublishVolume"} {

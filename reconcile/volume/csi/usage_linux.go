@@ -79,8 +79,19 @@ func (d *Drivers) addUse(u usage, dir string) {
 	u.volumes[id] = true
 	if wasStaged(f) {
 		u.staged[id] = publishedUse{name, f[keySELinux]}
-		u.published[id] = u.published[id] || !d.isFromEarlierBoot(f[keyState])
+		u.published[id] = u.published[id] || d.mayBePublished(f[keyState], filepath.Join(dir, targetName))
 	}
+}
+
+// mayBePublished reports whether a volume with this state may be published at target since the current
+// boot of the host. If there is no state, a kubelet has published the volume, possibly during an earlier
+// boot. Such a volume is published only if it is still mounted.
+func (d *Drivers) mayBePublished(state, target string) bool {
+	if state == "" {
+		isMount, err := isMounted(target)
+		return isMount || err != nil
+	}
+	return !d.isFromEarlierBoot(state)
 }
 
 // wasStaged reports whether a published volume with the facts f must have been staged. This is the
