@@ -16,9 +16,8 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// recordStatuses returns the options o with a Publish that also records each published phase and
-// reason, in the format "Failed NodeAffinity". A status that equals the previous status of its pod is
-// not recorded again.
+// recordStatuses makes o.Publish add the published phase and reason of each pod to statuses, in the
+// format "Failed NodeAffinity". A status that equals the previous status of its pod is not added again.
 func recordStatuses(statuses map[types.NamespacedName][]string, o *reconcile.Options) {
 	publish := o.Publish
 	o.Publish = func(c reconcile.Change) {
@@ -40,14 +39,9 @@ func recordStatuses(statuses map[types.NamespacedName][]string, o *reconcile.Opt
 // depend on the order in which podd observes the runtime and the node, and a terminal phase must be
 // final.
 func TestLostSandbox(t *testing.T) {
-	const (
-		noPlugin   = "UnexpectedAdmissionError"
-		noDevice   = "none"
-		registered = "registers"
-		absent     = "absent"
-	)
+	const noDevice, registers, absent = "not needed", "registers", "absent"
 	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever} {
-		for _, plugin := range []string{noDevice, registered, absent} {
+		for _, plugin := range []string{noDevice, registers, absent} {
 			for _, isListed := range []bool{false, true} {
 				for _, delayed := range []string{"", "Status", "ListContainers"} {
 					t.Run(fmt.Sprintf("policy %s, plugin %s, sandbox listed %t, delayed %q", policy, plugin, isListed, delayed), func(t *testing.T) {
@@ -79,7 +73,7 @@ func TestLostSandbox(t *testing.T) {
 							m.ForgetCalls()
 							m.start()
 							m.advance(10 * time.Second)
-							if plugin == registered {
+							if plugin == registers {
 								register()
 							}
 							m.advance(2 * time.Minute)
@@ -87,7 +81,7 @@ func TestLostSandbox(t *testing.T) {
 							want := "Running"
 							switch {
 							case plugin == absent:
-								want = "Failed " + noPlugin
+								want = "Failed UnexpectedAdmissionError"
 							case policy == v1.RestartPolicyNever:
 								want = "Failed"
 							}
