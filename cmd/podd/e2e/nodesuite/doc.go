@@ -17,6 +17,7 @@
 //	make e2e-node E2E_NODE='Eviction|GarbageCollect'        # specs that match a regular expression
 //	make e2e-node E2E_NODE=CriProxy E2E_NODE_FLAGS=--cri-proxy-enabled  # with a flag of the suite
 //	make e2e-node E2E_NODE=StandaloneMode E2E_NODE_FLAGS=--standalone-mode  # without an API server
+//	make e2e-node E2E_NODE=LockContention E2E_NODE_FLAGS='--kubelet-flags=--lock-file=/var/run/kubelet.lock --kubelet-flags=--exit-on-lock-contention'
 //
 // Specs without the label Serial run in four processes. Specs with this label run one after the
 // other, and many of them restart the kubelet. If podd rejects the configuration of such a spec, the
@@ -25,8 +26,9 @@
 //
 // The specs of evictions because of memory measure the available memory of the real host. They fail
 // if other programs allocate memory at the same time. The specs of disks use a disk of their own.
-// Specs with the label Feature:CriProxy need the flag --cri-proxy-enabled, and specs with the label
-// Feature:StandaloneMode the flag --standalone-mode. Without the flag they are skipped.
+// Specs with the label Feature:CriProxy need the flag --cri-proxy-enabled, specs with the label
+// Feature:StandaloneMode the flag --standalone-mode, and the spec with the label
+// Feature:LockContention two flags of the kubelet. Without the flags they are skipped.
 //
 // If $PODD_NODE_SUITE_LOGS is set, the logs of the suite and of podd are copied to this directory. It
 // must not be below /tmp, /run or another directory that the private host covers.
