@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,11 @@ func (r *Rotator) rotate(ctx context.Context, l Log) (isIncomplete bool, err err
 		return false, ctx.Err()
 	}
 	isIncomplete, err = r.shrink(ctx, d, l)
-	return isIncomplete, errors.Join(err, r.removeOldest(d, l, isIncomplete))
+	maxBytes := r.o.MaxSize * int64(r.o.MaxFiles)
+	if isIncomplete {
+		maxBytes = math.MaxInt64 // files that are not compressed yet will become smaller
+	}
+	return isIncomplete, errors.Join(err, d.removeOldest(l, r.o.MaxFiles, maxBytes))
 }
 
 // readFiles sets d.files to the log files in the directory. It removes temporary files of an
@@ -126,7 +131,7 @@ func (d *directory) find(f logs.File) *file {
 }
 
 // rotateNewest renames the newest file if the file is too large, and makes the runtime open a
-// new file. If there is no file, rotateNewest only calls the runtime, because podd may have
+// new file. Before that, it removes the oldest file if there would be too many. If there is no file, rotateNewest only calls the runtime, because podd may have
 // exited between the rename and the call. If the call fails, rotateNewest restores the name of
 // the file, unless the runtime has created a new file nevertheless.
 func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
@@ -136,6 +141,9 @@ func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 	if now != nil && now.size < r.o.MaxSize {
 		return nil
 	}
+	// Make room for the new file now, because compressing the other files may take long. If this fails,
+	// the call of removeOldest after the compression returns the error.
+	_ = d.removeOldest(l, r.o.MaxFiles-1, math.MaxInt64)
 	if now != nil {
 		if err := d.Rename(writing.Name(), rotated.Name()); err != nil {
 			return err
@@ -181,24 +189,21 @@ func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 	return now.Format(logs.RotatedLayout)
 }
 
-// removeOldest removes the oldest files until the directory is within the limits. It keeps the
-// newest file. If isIncomplete is true, removeOldest does not apply the limit of the total size,
-// because files that are not compressed yet will become smaller.
-func (r *Rotator) removeOldest(d *directory, l Log, isIncomplete bool) error {
+// removeOldest removes the oldest files until the directory has at most maxFiles files with maxBytes
+// bytes. It keeps the newest file.
+func (d *directory) removeOldest(l Log, maxFiles int, maxBytes int64) error {
 	total := int64(0)
 	for i := range d.files {
 		total += d.files[i].size
 	}
-	limit := r.o.MaxSize * int64(r.o.MaxFiles)
 	var errs []error
-	for len(d.files) > 1 {
-		oldest := &d.files[0]
-		tooMuch := total > limit && !isIncomplete
-		if oldest.File == (logs.File{Attempt: l.Attempt}) || len(d.files) <= r.o.MaxFiles && !tooMuch {
+	for len(d.files) > 1 && (len(d.files) > maxFiles || total > maxBytes) {
+		oldest := d.files[0]
+		if oldest.File == (logs.File{Attempt: l.Attempt}) {
 			break
 		}
 		total -= oldest.size
-		errs = append(errs, d.Remove(d.files[0].Name()))
+		errs = append(errs, d.Remove(oldest.Name()))
 		d.files = d.files[1:]
 	}
 	return errors.Join(errs...)

@@ -71,6 +71,12 @@ func (b *fixture) reopen(_ context.Context, id string) error {
 		b.t.Errorf("reopen: got container %q, want %q", id, b.log.ID)
 	}
 	b.open()
+	entries, err := os.ReadDir(b.dir)
+	must(b.t, err)
+	links := func(e os.DirEntry) bool { return !e.Type().IsRegular() }
+	if files := slices.DeleteFunc(entries, links); len(files) > maxFiles {
+		b.t.Errorf("files after the runtime has opened a new one: got %v, want at most %d", files, maxFiles)
+	}
 	return nil
 }
 
