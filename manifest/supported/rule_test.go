@@ -59,10 +59,18 @@ func member(typ reflect.Type, step string) reflect.Type {
 	return jsonFields(typ)[step]
 }
 
+// knownFields contains the results of jsonFields, because the tests need the fields of a few types
+// a million times.
+var knownFields = map[reflect.Type]map[string]reflect.Type{}
+
 // jsonFields returns the types of the JSON fields of a struct by name, including those of
-// inlined structs.
+// inlined structs. Callers must not change the result.
 func jsonFields(typ reflect.Type) map[string]reflect.Type {
+	if fields, ok := knownFields[typ]; ok {
+		return fields
+	}
 	fields := map[string]reflect.Type{}
+	knownFields[typ] = fields
 	for f := range typ.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
