@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeLockFile writes the IDs of i to its lock file, so that FindInstanceProcess of another podd
+// writeLockFile writes the IDs of i to its lock file, so that RunningInstances of another podd
 // can read the IDs. A failed write is ignored, because podd must start even if the disk is full.
 func (i *Instance) writeLockFile() {
 	text := []byte(strings.Join(i.IDs(), "\n") + "\n")
@@ -25,63 +24,68 @@ func (i *Instance) writeLockFile() {
 	}
 }
 
-// FindInstanceProcess returns the PID of another process that runs the instance with the ID id, or
-// runs an instance that has adopted id. It returns 0 if there is none. Such a process has locked
-// the lock file of its root directory. FindInstanceProcess finds the process by this open file,
-// even if the root directory was moved, removed or mounted elsewhere.
+// RunningInstances returns the ID of each instance that another process runs or has adopted, with the
+// PID of the process. Such a process has locked the lock file of its root directory. RunningInstances
+// finds the process by this open file, even if the root directory was moved, removed or mounted
+// elsewhere.
 //
-// FindInstanceProcess reads the open files of every process. It does not read /proc/locks, because
+// RunningInstances reads the open files of every process. It does not read /proc/locks, because
 // a read of that file can omit a lock. The kernel returns the file in pages, and skips a lock if a
 // process releases a different lock between two pages.
-func FindInstanceProcess(id string) (pid int, err error) {
+func RunningInstances() (pids map[string]int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	pids = map[string]int{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err == nil && pid != os.Getpid() && runsInstance(filepath.Join("/proc", name), id) {
-			return pid, nil
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		for _, id := range instancesOf(filepath.Join("/proc", name)) {
+			pids[id] = pid
 		}
 	}
-	return 0, nil
+	return pids, nil
 }
 
-// IsInstanceRunning reports whether another process runs the instance with this ID.
-// IsInstanceRunning returns true if /proc cannot be read.
-func IsInstanceRunning(id string) bool {
-	pid, err := FindInstanceProcess(id)
-	return err != nil || pid != 0
+// FindInstanceProcess returns the PID of another process that runs the instance with the ID id, or
+// runs an instance that has adopted id. It returns 0 if there is none.
+func FindInstanceProcess(id string) (pid int, err error) {
+	pids, err := RunningInstances()
+	return pids[id], err
 }
 
-// runsInstance reports whether a process of the same user has locked a lock file that contains id.
-// proc is the directory of the process in /proc. If the files of the process cannot be read, the
-// process has exited, and runsInstance returns false.
+// instancesOf returns the IDs of the instances that a process of the same user runs or has adopted:
+// the IDs in the lock files that the process has locked. proc is the directory of the process in
+// /proc. If the files of the process cannot be read, the process has exited, and there are no IDs.
 //
-// If a lock file contains no IDs, runsInstance reads the ID file in the same root directory. A lock
+// If a lock file contains no IDs, instancesOf reads the ID file in the same root directory. A lock
 // file has no IDs if an older version of podd or a failed write has left it empty. Lock files that
 // the process has opened but not locked are ignored, because the process may itself be checking
 // which instances run.
-func runsInstance(proc, id string) bool {
+func instancesOf(proc string) []string {
 	info, err := os.Stat(proc)
 	if err != nil {
-		return false
+		return nil
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
-		return false
+		return nil
 	}
 	dir, err := os.Open(filepath.Join(proc, "fd"))
 	if err != nil {
-		return false
+		return nil
 	}
 	defer dir.Close()
 	fds, _ := dir.Readdirnames(-1)
 	target := make([]byte, unix.PathMax)
+	var all []string
 	for _, fd := range fds {
 		n, err := unix.Readlinkat(int(dir.Fd()), fd, target)
 		if err != nil {
@@ -101,11 +105,9 @@ func runsInstance(proc, id string) bool {
 		if len(ids) == 0 {
 			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(path), idFileName))
 		}
-		if slices.Contains(ids, id) {
-			return true
-		}
+		all = append(all, ids...)
 	}
-	return false
+	return all
 }
 
 // holdsLock reports whether a process holds a lock (flock) through the file descriptor fd.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -15,9 +16,9 @@ import (
 	"podd/runtime/runtimetest/child"
 )
 
-// TestRunsInstance checks that a process runs an instance only if it holds the lock of the file with
+// TestInstancesOf checks that a process runs an instance only if it holds the lock of the file with
 // the ID. A process that has only opened the file, for example to read the ID, does not run it.
-func TestRunsInstance(t *testing.T) {
+func TestInstancesOf(t *testing.T) {
 	const id = "0123456789abcdef"
 	open := func(text string) *os.File {
 		path := filepath.Join(t.TempDir(), lockFileName)
@@ -36,17 +37,18 @@ func TestRunsInstance(t *testing.T) {
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if runsInstance("/proc/self", id) {
-		t.Error("process that opened the file with the ID and does not hold the lock: runsInstance: got true, want false")
+	ids := instancesOf("/proc/self")
+	if slices.Contains(ids, id) {
+		t.Errorf("process that opened the file with the ID %s and does not hold the lock: instancesOf: got %q, want them without this ID", id, ids)
 	}
-	if !runsInstance("/proc/self", "fedcba9876543210") {
-		t.Error("process that holds the lock of the file with the ID: runsInstance: got false, want true")
+	if !slices.Contains(ids, "fedcba9876543210") {
+		t.Errorf("process that holds the lock of the file with the ID fedcba9876543210: instancesOf: got %q, want them with this ID", ids)
 	}
 }
 
-// TestRunsInstance_ForeignLockFile checks that the empty lock file of another program is not opened,
+// TestInstancesOf_ForeignLockFile checks that the empty lock file of another program is not opened,
 // because a program with --exit-on-lock-contention would exit.
-func TestRunsInstance_ForeignLockFile(t *testing.T) {
+func TestInstancesOf_ForeignLockFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), lockFileName))
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +65,8 @@ func TestRunsInstance_ForeignLockFile(t *testing.T) {
 	if _, err := unix.InotifyAddWatch(watch, f.Name(), unix.IN_OPEN); err != nil {
 		t.Fatal(err)
 	}
-	if runsInstance("/proc/self", "0123456789abcdef") {
-		t.Error("process with an empty lock file: runsInstance: got true, want false")
+	if ids := instancesOf("/proc/self"); len(ids) > 0 {
+		t.Errorf("process with an empty lock file: instancesOf: got %q, want none", ids)
 	}
 	if n, err := unix.Read(watch, make([]byte, 4096)); err != unix.EAGAIN {
 		t.Errorf("events about opens of the file: got %d bytes (error %v), want none", n, err)
@@ -96,21 +98,19 @@ func TestRunningInstance_ManyLocks(t *testing.T) {
 	}
 	t.Cleanup(lockers.Wait)
 	t.Cleanup(func() { close(stop) })
-	found := func() bool {
-		pid, err := FindInstanceProcess(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pid != 0
-	}
-	for deadline := time.Now().Add(time.Minute); !found(); {
+	pid := 0
+	for deadline := time.Now().Add(time.Minute); pid == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("process with the locked file: got none before the deadline, want one")
 		}
+		var err error
+		if pid, err = FindInstanceProcess(id); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for i := range 300 {
-		if !found() {
-			t.Fatalf("process with the locked file in call %d: got none, want one", i)
+	for i := range 3000 {
+		if ids := instancesOf(filepath.Join("/proc", strconv.Itoa(pid))); !slices.Contains(ids, id) {
+			t.Fatalf("instances of the process with the locked file in call %d: got %q, want %s", i, ids, id)
 		}
 	}
 }

@@ -180,7 +180,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 			t.Fatal(err)
 		}
 		m.instance = "fedcba9876543210"
-		m.options = func(o *reconcile.Options) { o.IsInstanceRunning = func(string) bool { return false } }
+		m.options = func(o *reconcile.Options) { o.RunningInstances = func() (map[string]int, error) { return nil, nil } }
 		var log bytes.Buffer
 		m.log = slog.NewTextHandler(&log, nil)
 		m.setPods(web)

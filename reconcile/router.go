@@ -56,9 +56,10 @@ type Options struct {
 	// reported values replace the values in RenderNode.
 	RenderNode       render.Node
 	AdoptKubeletPods bool
-	// IsInstanceRunning reports whether another process runs the instance with this ID. If
-	// IsInstanceRunning is nil, pods of other instances are not checked.
-	IsInstanceRunning func(id string) bool
+	// RunningInstances returns the IDs of the instances that other processes run, with the PIDs of
+	// the processes. If RunningInstances is nil, pods of other instances are not checked. After an
+	// error, none of them counts as an instance without a podd.
+	RunningInstances func() (pids map[string]int, err error)
 	// EarlierNodeNames are earlier names of the node. A running pod whose name ends with one of them
 	// must stop before the pod from the same manifest starts under the current name of the node.
 	EarlierNodeNames []string

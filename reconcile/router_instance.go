@@ -29,7 +29,7 @@ type instanceChecks struct {
 // at most one such goroutine.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	now := time.Now()
-	if r.o.IsInstanceRunning == nil || r.instances.isChecking || now.Before(r.instances.nextCheck) {
+	if r.o.RunningInstances == nil || r.instances.isChecking || now.Before(r.instances.nextCheck) {
 		return
 	}
 	pods := findForeignPods(s)
@@ -38,7 +38,8 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	}
 	r.instances.isChecking, r.instances.nextCheck = true, now.Add(instanceCheckInterval)
 	r.workers.Go(func() {
-		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.IsInstanceRunning(id) })
+		running, err := r.o.RunningInstances()
+		maps.DeleteFunc(pods, func(id string, _ []string) bool { return err != nil || running[id] != 0 })
 		// Ignore the error: r.call fails only if podd is stopping.
 		_ = r.call(ctx, func() error {
 			r.instances.isChecking = false

@@ -95,9 +95,9 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), AwaitPressure: true,
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
-		EarlierNodeNames:  b.nodeNamer.record.EarlierNames,
-		IsInstanceRunning: reconcile.IsInstanceRunning,
-		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: shutdownState.Groups(),
+		EarlierNodeNames: b.nodeNamer.record.EarlierNames,
+		RunningInstances: reconcile.RunningInstances,
+		NotifyWatchdog:   status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: shutdownState.Groups(),
 	})
 	return core{
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg.PodCIDR, in.cluster), Logger: b.log}), devices: devices,
