@@ -186,20 +186,34 @@ func (d *daemon) wantNothingLeft() {
 
 // untilNothing waits until nothing of the daemon's pods is left on the host. If ctx is done earlier, the
 // error lists the leftovers.
+//
+// While a pod has a directory, untilNothing checks nothing else. podd removes the directory of a pod after
+// its sandboxes, and the other checks are expensive: they call the runtime and read all mounts and cgroups.
 func (d *daemon) untilNothing(ctx context.Context) error {
 	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()
-	for last := []string(nil); ; {
-		left, err := d.leftovers(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("leftovers of the daemon's pods: got (error %v)\n%s\nwant none", err, strings.Join(last, "\n"))
-		case err == nil && len(left) == 0:
+	for {
+		left, err := pathsIn(filepath.Join(d.root(), "pods"))
+		if err == nil && len(left) == 0 {
+			left, err = d.leftovers(ctx)
+		}
+		if err == nil && len(left) == 0 {
 			return nil
 		}
-		last = left
-		<-again.C
+		select {
+		case <-ctx.Done():
+			return d.describeLeftovers(context.WithoutCancel(ctx))
+		case <-again.C:
+		}
 	}
+}
+
+// describeLeftovers returns an error that lists the leftovers of the daemon's pods.
+func (d *daemon) describeLeftovers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	left, err := d.leftovers(ctx)
+	return fmt.Errorf("leftovers of the daemon's pods after the time limit: got (error %v)\n%s\nwant none", err, strings.Join(left, "\n"))
 }
 
 // removeSandboxes removes the daemon's sandboxes from the runtime. It logs errors.
