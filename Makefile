@@ -70,6 +70,7 @@ units:
 
 nightly: build ## Run the tests that target test omits (hours); as root
 	$(call stage,cross builds,$(MAKE) cross)
+	$(call stage,packages,$(MAKE) packages)
 	$(call stage,fuzzing,$(MAKE) fuzz FUZZTIME=5m)
 	$(call stage,all end-to-end tests on the oldest containerd,RUNTIME=debian $(E2E) -skip "^Test($(LONG))$$" ./cmd/podd/e2e)
 	$(call stage,all end-to-end tests on CRI-O,$(MAKE) crio)

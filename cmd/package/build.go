@@ -23,6 +23,9 @@ type builder struct {
 	created time.Time // the time of every file in the packages
 	archs   []string  // keys of the variable archs
 	formats []string  // the package formats of nfpm, and tar.gz
+	// binary is the path of a program that the packages contain in place of podd. If it is "",
+	// the builder builds podd.
+	binary string
 }
 
 type arch struct {
@@ -112,8 +115,11 @@ func (b builder) buildArch(ctx context.Context, dir, name string) error {
 	return nil
 }
 
-// buildBinary builds a static podd, as make build does.
+// buildBinary builds a static podd, as make build does, or copies b.binary.
 func (b builder) buildBinary(ctx context.Context, a arch, to string) error {
+	if b.binary != "" {
+		return copyFile(b.binary, to)
+	}
 	build := release.Command(ctx, a.goarch, to, "-X main.version="+b.version.binary)
 	build.Dir = b.root
 	build.Env = append(build.Env, a.env, "GOOS=linux", "GOEXPERIMENT=")
@@ -153,7 +159,7 @@ func (b builder) runNFPM(ctx context.Context, format string, a arch, stage, dir 
 func (b builder) findTool(ctx context.Context, name string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=cmd/package/tools/go.mod", "-n", name)
 	cmd.Dir = b.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+release.Flags())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -27,6 +27,9 @@ import (
 //go:embed flags
 var flags string
 
+// Flags returns the flags of go build for podd and its tools, in the format of GOFLAGS.
+func Flags() string { return strings.TrimSpace(flags) }
+
 // Command returns a command that builds podd for an architecture and writes it to file. arch is a value of
 // GOARCH; "" means that of this process. The environment of the command is that of this process, except
 // that cgo is disabled and that GOARCH and GOFLAGS are replaced. The working directory of the command
@@ -36,7 +39,7 @@ func Command(ctx context.Context, arch, file string, linkerFlags ...string) *exe
 	arch = cmp.Or(arch, runtime.GOARCH)
 	linker := strings.Join(append(archLinkerFlags(arch), linkerFlags...), " ")
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", linker, "-o", file, "podd/cmd/podd")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch, "GOFLAGS="+strings.TrimSpace(flags))
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch, "GOFLAGS="+Flags())
 	return build
 }
 
