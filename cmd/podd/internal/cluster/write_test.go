@@ -235,9 +235,9 @@ func TestWriter_Outage(t *testing.T) {
 				}
 				l.countRequests()
 				l.publish(views...)
-				l.advance(10 * time.Minute)
-				if n := l.countRequests("PATCH pods"); n[0] == 0 || n[0] > 600*20/3 {
-					t.Errorf("in an outage of ten minutes: got %d patches of 20 pods, want 1 to 4000", n[0])
+				l.advance(3 * time.Minute)
+				if n := l.countRequests("PATCH pods"); n[0] == 0 || n[0] > 180*20/3 {
+					t.Errorf("in an outage of three minutes: got %d patches of 20 pods, want 1 to 1200", n[0])
 				}
 				l.change(func() { l.fault = nil })
 				l.advance(5 * time.Second)
@@ -419,15 +419,15 @@ func TestWriter_SlowWebhook(t *testing.T) {
 		}
 		l.publish(append(slow, static)...)
 		l.countRequests()
-		for n := range 300 {
+		for n := range 120 {
 			static = podView(static.Pod, runningStatus(noon.Add(time.Duration(n+1)*time.Minute)))
 			l.publish(append(slow, static)...)
 			if got := l.pod("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != noon.Add(time.Duration(n+1)*time.Minute).Unix() {
 				t.Fatalf("update %d of pod web: got status %+v after 1s, want the new start time", n, l.pod("default", "web-n1").Status)
 			}
 		}
-		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > maxWrites*300/10 {
-			t.Errorf("got %d POSTs of pods in five minutes, want 1 to %d", n[0], maxWrites*300/10)
+		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > maxWrites*120/10 {
+			t.Errorf("got %d POSTs of pods in two minutes, want 1 to %d", n[0], maxWrites*120/10)
 		}
 		if rejections := l.rejections(); len(rejections) != maxWrites || rejections[0].Pod.Name != "slow0-n1" || !strings.Contains(rejections[0].Reason, "no response within "+writeTimeout.String()) {
 			t.Errorf("got rejections %v, want %d timeouts, one for each slow mirror pod", rejections, maxWrites)
