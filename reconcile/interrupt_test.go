@@ -126,13 +126,13 @@ func (m *machine) checkStarts(t *testing.T) {
 	}
 }
 
-// TestCallsFail checks that each story has the same end if one call fails, before or after
-// its effect.
+// TestCallsFail checks that each story has the same end if one of the first three calls of a method
+// fails, before or after its effect.
 func TestCallsFail(t *testing.T) {
 	for _, s := range stories(t) {
 		for _, method := range calls {
 			for _, after := range []bool{false, true} {
-				for nth := 1; nth <= 3; nth++ {
+				for nth, more := 1, true; more && nth <= 3; nth++ {
 					t.Run(fmt.Sprintf("%s/%s %d after %v", s.name, method, nth, after), func(t *testing.T) {
 						run(t, func(t *testing.T, m *machine) {
 							m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "remote:1"}, PullDuration: time.Second})
@@ -141,6 +141,7 @@ func TestCallsFail(t *testing.T) {
 							s.tell(t, m)
 							m.settle()
 							m.settle()
+							more = len(m.Calls(method)) >= nth // if there are fewer calls, the fault was not applied
 							s.check(t, m)
 						})
 					})
