@@ -131,6 +131,17 @@ func TestFile_ManyInvalidDocuments(t *testing.T) {
 	}
 }
 
+// TestFile_WrongCase checks that a field whose name differs only in its case is not decoded.
+func TestFile_WrongCase(t *testing.T) {
+	f := decode.File([]byte(strings.Replace(web, "spec: {", "spec: {HostNetwork: true, Containers: [{name: other, image: x}], ", 1)), decode.Options{Path: "f"})
+	if len(f.Pods) != 1 {
+		t.Fatalf("got %d pods, want 1; problems: %v", len(f.Pods), f.Problems)
+	}
+	if spec := f.Pods[0].Object.Spec; spec.HostNetwork || len(spec.Containers) != 1 || spec.Containers[0].Name != "main" {
+		t.Errorf("got hostNetwork %t and containers %v, want false and only container main", spec.HostNetwork, spec.Containers)
+	}
+}
+
 // TestFile_Strict checks that a pod with a warning is refused in strict mode.
 func TestFile_Strict(t *testing.T) {
 	text := web + "kinds: Pod\nkind: Pod\n"
