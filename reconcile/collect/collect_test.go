@@ -89,7 +89,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	must(t, os.RemoveAll(l.Dir))
-	must(t, l.remove(t.Context(), "u2"))
+	must(t, l.Remove(t.Context(), "u2"))
 	if left := names(t, l.LinkDir); slices.Contains(left, "live.log") {
 		t.Errorf("links to removed logs: got %q, want none", left)
 	}
@@ -106,14 +106,14 @@ func TestRemove_LinksAndMounts(t *testing.T) {
 	must(t, os.Mkdir(at, 0o755))
 	must(t, unix.Mount(outside, at, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
-	if err := l.remove(t.Context(), "u1"); !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
+	if err := l.Remove(t.Context(), "u1"); !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
 		t.Errorf("remove: got error %v, want one that names the mount %s", err, at)
 	}
 	if diff := cmp.Diff([]string{"default_web2_u1"}, names(t, l.Dir)); diff != "" {
 		t.Errorf("remaining log directories (-want +got):\n%s", diff)
 	}
 	must(t, unix.Unmount(at, 0))
-	must(t, l.remove(t.Context(), "u1"))
+	must(t, l.Remove(t.Context(), "u1"))
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("file outside of the log directory: got error %v, want the file kept", err)
 	}

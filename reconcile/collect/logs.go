@@ -49,9 +49,9 @@ func uidFromName(name string) (uid types.UID, ok bool) {
 	return types.UID(parts[2]), true
 }
 
-// remove removes the logs of a removed pod and the links to these logs. It returns nil if there
-// are no logs and no links.
-func (l Logs) remove(ctx context.Context, uid types.UID) error {
+// Remove removes the logs of a pod and the links to these logs. No container of the pod may be
+// running. Remove returns nil if there are no logs and no links.
+func (l Logs) Remove(ctx context.Context, uid types.UID) error {
 	return l.Batcher.removeShared(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
 }
 

@@ -45,9 +45,9 @@ type ManagerOptions struct {
 	Reports func() []*state.Report // returns the current pods
 	Router  evictor
 	Usage   UsageReader
-	// Containers removes dead containers and Images removes unused images, to make space on a file
-	// system.
-	Containers, Images Reclaimer
+	// Containers removes dead containers, Images removes unused images and Logs removes the logs of
+	// finished pods, to make space on a file system.
+	Containers, Images, Logs Reclaimer
 	// OnEvict is called for each threshold that causes the eviction of a pod. age is the time
 	// since the amounts of the resources were observed. It may be nil.
 	OnEvict func(signal pressure.Signal, age time.Duration)

@@ -20,7 +20,7 @@ const (
 	// cleanupTimeout is the time after the grace period in which an evicted pod must have stopped.
 	// After that, another pod is evicted. A kubelet uses the same value.
 	cleanupTimeout = 30 * time.Second
-	// reclaimTimeout limits the removal of containers and images, and usageTimeout limits the
+	// reclaimTimeout limits each removal of containers, images or logs, and usageTimeout limits the
 	// measurement of pods. If the runtime or the disk does not respond in time, a pod is
 	// evicted without waiting for the result.
 	reclaimTimeout = 15 * time.Second
@@ -54,13 +54,14 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observa
 // if a threshold of memory has become due in the meantime.
 func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshold, observed observation, reports []*state.Report) (wait time.Duration, isEffective bool) {
 	met, l := due[0], observed.Layout
-	var isReclaimed bool
-	if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { isReclaimed = m.reclaim(ctx, met.Signal, l) }) {
-		return 0, false
-	}
-	if isReclaimed && m.isResolved(due) {
-		m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
-		return observeInterval, true
+	for _, r := range m.reclaimers(met.Signal, l) {
+		if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { m.reclaim(ctx, r, met.Signal) }) {
+			return 0, false
+		}
+		if m.isResolved(due) {
+			m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
+			return observeInterval, true
+		}
 	}
 	var usage map[types.UID]*pressure.Usage
 	if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { usage = m.measure(ctx, met.Signal.Resource()) }) {
@@ -83,24 +84,28 @@ func (m *Manager) reportAges(due []pressure.MetThreshold, observedAt time.Time) 
 	}
 }
 
-// reclaim removes dead containers and unused images if they are on the file system of signal. It
-// returns false if there is nothing to remove for this signal. It does not use the state of m.
-func (m *Manager) reclaim(ctx context.Context, signal pressure.Signal, l pressure.Layout) bool {
-	var reclaimers []Reclaimer
+// reclaimers returns the Reclaimers that make space on the file system of signal, in the order in
+// which they are used. The order is from the least to the most valuable data.
+func (m *Manager) reclaimers(signal pressure.Signal, l pressure.Layout) (reclaimers []Reclaimer) {
 	if l.ReclaimsContainers(signal) {
 		reclaimers = append(reclaimers, m.o.Containers)
 	}
 	if l.ReclaimsImages(signal) {
 		reclaimers = append(reclaimers, m.o.Images)
 	}
-	for _, r := range reclaimers {
-		reclaimCtx, cancel := context.WithTimeout(ctx, reclaimTimeout)
-		if err := r.Reclaim(reclaimCtx); err != nil && ctx.Err() == nil {
-			m.o.Log.Warn("reclaiming disk space failed; evicting pods if necessary", "signal", signal, "err", err)
-		}
-		cancel()
+	if l.ReclaimsLogs(signal) {
+		reclaimers = append(reclaimers, m.o.Logs)
 	}
-	return len(reclaimers) > 0
+	return reclaimers
+}
+
+// reclaim calls r.Reclaim and logs an error. It does not use the state of m.
+func (m *Manager) reclaim(ctx context.Context, r Reclaimer, signal pressure.Signal) {
+	reclaimCtx, cancel := context.WithTimeout(ctx, reclaimTimeout)
+	defer cancel()
+	if err := r.Reclaim(reclaimCtx); err != nil && ctx.Err() == nil {
+		m.o.Log.Warn("reclaiming disk space failed; evicting pods if necessary", "signal", signal, "err", err)
+	}
 }
 
 // isResolved observes the node again, and reports whether none of the thresholds requires a

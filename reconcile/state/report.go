@@ -82,6 +82,10 @@ func (r *Report) HasEphemeral(name string) bool {
 // containers: after a restart of podd, only they show that the pod must not run again. podd does
 // not need them for a pod that runs again, or whose source stores its status.
 func (r *Report) HasRemovableContainers() bool {
-	fin := r.Finished
-	return fin != nil && r.Version != nil && r.Decision.Phase == plan.PhaseCleanedUp && (r.IsEndRecorded || fin.Resumes || r.Version.Traits.HasStateAtSource)
+	return r.IsCleanedUp() && (r.IsEndRecorded || r.Finished.Resumes || r.Version.Traits.HasStateAtSource)
+}
+
+// IsCleanedUp reports whether the pod has finished and nothing of it runs or is mounted any more.
+func (r *Report) IsCleanedUp() bool {
+	return r.Finished != nil && r.Version != nil && r.Decision.Phase == plan.PhaseCleanedUp
 }

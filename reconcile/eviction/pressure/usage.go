@@ -51,6 +51,13 @@ func (l Layout) ReclaimsImages(signal Signal) bool {
 	return isDisk && device == l.Imagefs
 }
 
+// ReclaimsLogs reports whether the logs of pods are on the file system of signal, so that removing the
+// logs of finished pods makes space on it.
+func (l Layout) ReclaimsLogs(signal Signal) bool {
+	device, isDisk := l.device(signal)
+	return isDisk && device == l.Nodefs
+}
+
 // device returns the device of the file system of signal. isDisk is false if the signal belongs to
 // no file system.
 func (l Layout) device(signal Signal) (device uint64, isDisk bool) {

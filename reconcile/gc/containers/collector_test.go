@@ -51,7 +51,7 @@ func container(name string, attempt int, status runtime.ContainerState, minutes 
 // cleaned up.
 func pod(uid string, finished bool, containers ...runtime.Container) *state.Report {
 	r := &state.Report{
-		Version:  &manifest.Pod{},
+		Version:  &manifest.Pod{UID: types.UID(uid)},
 		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s-" + uid, UID: types.UID(uid)}, Containers: containers}},
 	}
 	if finished {
@@ -119,7 +119,8 @@ func TestCollector_NoMaximum(t *testing.T) {
 }
 
 // TestFinished checks that only containers of finished pods are removed, and only if podd no longer
-// needs them to determine the end of the pod.
+// needs them to determine the end of the pod. The logs of all finished pods are removed, even if the
+// removal of others fails.
 func TestFinished(t *testing.T) {
 	reports := map[string]*state.Report{}
 	for _, name := range []string{"runs", "completed", "unrecorded", "stopping", "evicted", "evicted-once", "cluster", "foreign"} {
@@ -151,6 +152,16 @@ func TestFinished(t *testing.T) {
 	slices.Sort(removed.ids)
 	if want := []string{"c-cluster", "c-completed", "c-evicted"}; !slices.Equal(removed.ids, want) {
 		t.Errorf("removed containers: got %v, want %v", removed.ids, want)
+	}
+	var pods []types.UID
+	failure := errors.New("mounted")
+	l := FinishedLogs{f.Reports, func(_ context.Context, uid types.UID) error { pods = append(pods, uid); return failure }}
+	if err := l.Reclaim(t.Context()); !errors.Is(err, failure) {
+		t.Errorf("removal of logs that fails: got error %v, want %v", err, failure)
+	}
+	slices.Sort(pods)
+	if want := []types.UID{"cluster", "completed", "evicted", "evicted-once", "foreign", "unrecorded"}; !slices.Equal(pods, want) {
+		t.Errorf("pods with removed logs: got %v, want %v", pods, want)
 	}
 	removed.ids, removed.err = nil, runtime.ErrUnavailable
 	if err := f.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {

@@ -2,14 +2,17 @@ package containers
 
 import (
 	"context"
+	"errors"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/state"
 )
 
 // Finished removes the containers of pods that have finished, and with them their writable layers.
 // The logs and the statuses of the containers are kept. The eviction uses it to make space before it
-// evicts pods.
+// evicts pods, and then uses FinishedLogs if necessary.
 type Finished struct {
 	Reports func() []*state.Report // returns the current pods
 	Runtime Runtime
@@ -20,4 +23,22 @@ type Finished struct {
 func (f Finished) Reclaim(ctx context.Context) error {
 	finished := slices.DeleteFunc(slices.Clone(f.Reports()), func(r *state.Report) bool { return !r.HasRemovableContainers() })
 	return removeAll(ctx, f.Runtime, exitedContainers(finished))
+}
+
+// FinishedLogs removes the logs of pods that have finished.
+type FinishedLogs struct {
+	Reports func() []*state.Report // returns the current pods
+	// Remove removes the logs of a pod. It returns nil if there are none.
+	Remove func(ctx context.Context, uid types.UID) error
+}
+
+// Reclaim removes the logs. If an error occurs, it continues with the next pod and returns all errors.
+func (f FinishedLogs) Reclaim(ctx context.Context) error {
+	var errs []error
+	for _, r := range f.Reports() {
+		if r.IsCleanedUp() {
+			errs = append(errs, f.Remove(ctx, r.Version.UID))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"podd/cmd/podd/internal/daemon/meter"
 	"podd/cmd/podd/internal/daemon/view"
+	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/event"
@@ -59,7 +60,8 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 	})
 	p.options = eviction.ManagerOptions{
 		Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish, Record: t.record, Reports: c.reportCache.All, Router: c.router, Usage: usage,
-		Containers: containers.Finished{Reports: c.reportCache.All, Runtime: client}, Images: imageReclaimer{c.images}, Log: b.log,
+		Containers: containers.Finished{Reports: c.reportCache.All, Runtime: client}, Images: imageReclaimer{c.images},
+		Logs: containers.FinishedLogs{Reports: c.reportCache.All, Remove: wiring.NewLogs(b.cfg).Remove}, Log: b.log,
 		OnEvict: func(signal pressure.Signal, age time.Duration) { t.metrics.RecordEvictionStatsAge(string(signal), age) },
 	}
 	return p

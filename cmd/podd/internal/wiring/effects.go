@@ -130,10 +130,12 @@ func OpenPullRecords(cfg *config.Config) *record.Store {
 // must be removed separately, because they are not in the directories of the pods. If
 // onCgroupRemoved is not nil, it is called with the duration of each removal of a cgroup.
 func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.LogsAndCgroups {
-	return collect.LogsAndCgroups{
-		Logs:       collect.Logs{Dir: cfg.PodLogsDir, LinkDir: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Batcher: &collect.RemovalBatcher{}},
-		CgroupRoot: cfg.CgroupRoot, OnCgroupRemoved: onCgroupRemoved,
-	}
+	return collect.LogsAndCgroups{Logs: NewLogs(cfg), CgroupRoot: cfg.CgroupRoot, OnCgroupRemoved: onCgroupRemoved}
+}
+
+// NewLogs returns the collector that removes the logs of pods.
+func NewLogs(cfg *config.Config) collect.Logs {
+	return collect.Logs{Dir: cfg.PodLogsDir, LinkDir: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Batcher: &collect.RemovalBatcher{}}
 }
 
 // NewContainerCollector returns the collector that limits the number of exited containers of all
