@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -114,7 +113,7 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, filePodsUsage idl
 // compareWithKubelet compares the memory of an idle podd and of an idle kubelet, each with n pods.
 // If n is clusterPodCount, it also compares the requests that podd and the kubelet send.
 func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err error) {
-	k, err := startKubeletNode(ctx, filepath.Join(b.dir, "k"), c)
+	k, err := c.startKubeletNode(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,7 +151,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 }
 
 // measureTraffic counts the requests of podd and of the kubelet k, each with many pods.
-func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
+func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *agentNode) error {
 	startTime, kubeletCPU, poddCPU := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
 	printProgress("traffic", "counting requests to the API server for "+b.Traffic.String())
 	if err := sleep(ctx, b.Traffic); err != nil {

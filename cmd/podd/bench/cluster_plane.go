@@ -104,8 +104,17 @@ func (c *cluster) waitForLeaseRenewal(ctx context.Context, node string, notBefor
 	}
 }
 
-// kubeletNode is a kubelet that is a node of the cluster.
-type kubeletNode struct {
+// agentOptions describe a node of the cluster with its own containerd.
+type agentOptions struct {
+	name     string   // name of the node
+	dir      string   // directory for all files of the node
+	program  string   // path of the kubelet, or of podd under the name kubelet
+	flags    []string // additional flags
+	pressure string   // see kubelet.Options.Pressure
+}
+
+// agentNode is a kubelet, or a podd that replaces it, with its own containerd.
+type agentNode struct {
 	name, dir   string
 	stack       *stack.Stack
 	cmd         *exec.Cmd
@@ -113,50 +122,56 @@ type kubeletNode struct {
 	restoreHost func()
 }
 
-// startKubeletNode starts a kubelet with a separate containerd, because a kubelet stops all
+// startKubeletNode starts a kubelet. It has its own containerd, because a kubelet stops all
 // containers of its runtime that are not in its pods.
-func startKubeletNode(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
-	printProgress("kubelet", "starting a kubelet with a separate containerd")
-	k = &kubeletNode{name: kubeletName, dir: dir, restoreHost: kubelet.SaveHost(dir)}
+func (c *cluster) startKubeletNode(ctx context.Context) (*agentNode, error) {
+	return c.startAgentNode(ctx, agentOptions{name: kubeletName, dir: filepath.Join(c.b.dir, "k"), program: filepath.Join(c.programs.Programs, "kubelet")})
+}
+
+// startAgentNode starts a containerd and the program of a node. It returns when the program has
+// renewed its lease.
+func (c *cluster) startAgentNode(ctx context.Context, o agentOptions) (k *agentNode, err error) {
+	printProgress(o.name, "starting "+o.program+" with a separate containerd")
+	k = &agentNode{name: o.name, dir: o.dir, restoreHost: kubelet.SaveHost(o.dir)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.close())
 		}
 	}()
-	if err = os.MkdirAll(dir, 0o755); err != nil {
+	if err = os.MkdirAll(o.dir, 0o755); err != nil {
 		return k, err
 	}
-	if k.stack, err = stack.Start(ctx, stack.Options{Dir: filepath.Join(dir, "s")}); err != nil {
+	if k.stack, err = stack.Start(ctx, stack.Options{Dir: filepath.Join(o.dir, "s")}); err != nil {
 		return k, err
 	}
-	flags, err := kubelet.Options{Dir: dir, Name: k.name, Stack: k.stack, Kubeconfig: c.kubeconfig(k.name)}.WriteConfig()
+	flags, err := kubelet.Options{Dir: o.dir, Name: k.name, Stack: k.stack, Kubeconfig: c.kubeconfig(k.name), Pressure: o.pressure}.WriteConfig()
 	if err != nil {
 		return k, err
 	}
-	log, err := os.Create(filepath.Join(dir, "kubelet.log"))
+	log, err := os.OpenFile(filepath.Join(c.b.dir, o.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return k, err
 	}
-	defer log.Close() // the kubelet has its own copy of the file descriptor
-	cmd := exec.Command(filepath.Join(c.programs.Programs, "kubelet"), flags...)
+	defer log.Close() // the program has its own copy of the file descriptor
+	cmd := exec.Command(o.program, append(flags, o.flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	startTime, exited, err := launch(cmd)
 	if err != nil {
-		return k, fmt.Errorf("starting the kubelet: %w", err)
+		return k, fmt.Errorf("starting %s: %w", o.program, err)
 	}
 	k.cmd, k.exited = cmd, exited
 	return k, c.waitForLeaseRenewal(ctx, k.name, startTime)
 }
 
-// close stops the kubelet and removes its pods and files.
-func (k *kubeletNode) close() (err error) {
+// close stops the program and removes its pods and files.
+func (k *agentNode) close() (err error) {
 	if k.cmd != nil {
 		err = k.cmd.Process.Kill()
 		<-k.exited
 	}
 	kubelet.Unmount(k.dir)
 	if k.stack != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // long, because the kubelet may have many pods
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // long, because the node may have many pods
 		defer cancel()
 		err = errors.Join(err, k.stack.Destroy(ctx))
 	}

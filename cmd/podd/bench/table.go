@@ -36,6 +36,7 @@ var (
 	megabytes = unit{1e-6, "%.1f MB"}
 	percent   = unit{1, "%.2f %%"}
 	perMinute = unit{1, "%.1f /min"}
+	pieces    = unit{1, "%.0f"}
 )
 
 func (u unit) formatValue(v float64) string { return fmt.Sprintf(u.format, v*u.scale) }
@@ -87,7 +88,7 @@ type row struct {
 
 func (r row) String() string {
 	ratio, mark := "", ""
-	if len(r.bare) > 0 && len(r.podd) > 0 {
+	if len(r.podd) > 0 && r.bare.median() > 0 {
 		ratio = fmt.Sprintf("%.2f", r.podd.median()/r.bare.median())
 	}
 	if (r.goal != goal{}) && len(r.podd) > 0 && r.podd.median() > r.goal.limit(r.bare) {

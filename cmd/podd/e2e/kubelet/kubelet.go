@@ -3,6 +3,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -17,15 +18,18 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// Options describe the node of a kubelet. ManifestDir, Kubeconfig and ReadOnlyPort are optional.
+// Options describe the node of a kubelet. Dir, Name and Stack are required.
 type Options struct {
 	Dir   string // directory of the kubelet's files
 	Name  string // name of the node
 	Stack *stack.Stack
 
+	// Pressure contains settings of evictions, image garbage collection and reservations in YAML. ""
+	// means that the kubelet evicts pods only if nearly no memory is available, and removes no images.
+	Pressure     string
 	ManifestDir  string // the directory of static pods
 	Kubeconfig   string // "" means a standalone kubelet
-	ReadOnlyPort int
+	ReadOnlyPort int    // 0 means that the kubelet does not serve this port
 }
 
 // baseConfig is a configuration with which a kubelet changes as little of the host as possible.
@@ -35,7 +39,6 @@ kind: KubeletConfiguration
 authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
-enforceNodeAllocatable: [none]
 failCgroupV1: false
 failSwapOn: false
 oomScoreAdj: 0
@@ -43,6 +46,10 @@ makeIPTablesUtilChains: false
 healthzPort: 0
 address: 127.0.0.1
 fileCheckFrequency: 1s
+`
+
+// noPressure is the default of Options.Pressure. A test host may be short of disk space.
+const noPressure = `enforceNodeAllocatable: [none]
 imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 1Mi}
 `
@@ -59,7 +66,7 @@ func (o Options) WriteConfig() ([]string, error) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
-	text := baseConfig + fmt.Sprintf("cgroupRoot: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n", cgroups, o.path("logs"), o.Stack.Endpoint(), port)
+	text := baseConfig + cmp.Or(o.Pressure, noPressure) + fmt.Sprintf("cgroupRoot: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n", cgroups, o.path("logs"), o.Stack.Endpoint(), port)
 	if o.ManifestDir != "" {
 		text += "staticPodPath: " + o.ManifestDir + "\n"
 	}
