@@ -45,9 +45,10 @@ type ManagerOptions struct {
 	Reports func() []*state.Report // returns the current pods
 	Router  evictor
 	Usage   UsageReader
-	// Containers removes dead containers, Images removes unused images and Logs removes the logs of
-	// finished pods, to make space on a file system.
-	Containers, Images, Logs Reclaimer
+	// To make space on a file system, Containers removes dead containers, Images removes unused images
+	// that have reached the minimum age, YoungImages removes all unused images, and Logs removes the
+	// logs of finished pods.
+	Containers, Images, YoungImages, Logs Reclaimer
 	// OnEvict is called for each threshold that causes the eviction of a pod. age is the time
 	// since the amounts of the resources were observed. It may be nil.
 	OnEvict func(signal pressure.Signal, age time.Duration)

@@ -91,7 +91,7 @@ func (m *Manager) reclaimers(signal pressure.Signal, l pressure.Layout) (reclaim
 		reclaimers = append(reclaimers, m.o.Containers)
 	}
 	if l.ReclaimsImages(signal) {
-		reclaimers = append(reclaimers, m.o.Images)
+		reclaimers = append(reclaimers, m.o.Images, m.o.YoungImages)
 	}
 	if l.ReclaimsLogs(signal) {
 		reclaimers = append(reclaimers, m.o.Logs)

@@ -33,6 +33,7 @@ type managerTest struct {
 	evicted evictions
 	reclaim fakeReclaimer
 	images  fakeReclaimer
+	young   fakeReclaimer
 	logs    fakeReclaimer
 	events  []string
 	log     strings.Builder
@@ -72,9 +73,9 @@ func (m *managerTest) PodUsage(ctx context.Context, resource v1.ResourceName) (m
 // newManagerTest returns a Manager on a node with enough of all resources and without pods.
 func newManagerTest(p pressure.Policy) *managerTest {
 	m := &managerTest{node: newFakeNode(), reports: map[string]*state.Report{}, usage: map[types.UID]*pressure.Usage{}, evicted: evictions{}}
-	m.reclaim.node, m.images.node, m.logs.node = m.node, m.node, m.node
+	m.reclaim.node, m.images.node, m.young.node, m.logs.node = m.node, m.node, m.node, m.node
 	m.Manager = NewManager(ManagerOptions{
-		Policy: p, Observer: m.node, Memory: m.node, Publish: func(context.Context, Published) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim, Images: &m.images, Logs: &m.logs,
+		Policy: p, Observer: m.node, Memory: m.node, Publish: func(context.Context, Published) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim, Images: &m.images, YoungImages: &m.young, Logs: &m.logs,
 		Record: func(all []event.Event) {
 			for _, e := range all {
 				m.events = append(m.events, e.Type+" "+e.Reason+": "+e.Message)
@@ -261,9 +262,9 @@ func TestManager_HardAfterSoft(t *testing.T) {
 	}
 }
 
-// TestManager_Reclaims checks that dead containers, unused images and the logs of finished pods are
-// removed in this order before pods are evicted, and only as far as necessary. A pod is evicted even
-// if the runtime does not respond.
+// TestManager_Reclaims checks that dead containers, unused images, young images and the logs of
+// finished pods are removed in this order before pods are evicted, and only as far as necessary. A pod
+// is evicted even if the runtime does not respond.
 func TestManager_Reclaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManagerTest(hardPolicy)
@@ -272,12 +273,14 @@ func TestManager_Reclaims(t *testing.T) {
 		m.checkAgain(t, "dead containers are sufficient", observeInterval)
 		m.node.disk, m.reclaim.frees, m.images.frees = 50, 10, 40
 		m.checkAgain(t, "dead containers and images are sufficient", observeInterval)
-		m.node.disk, m.images.frees, m.logs.frees = 50, 10, 30
-		m.checkAgain(t, "logs are sufficient, too", observeInterval)
-		m.node.disk, m.logs.frees = 50, 29
-		m.checkAgain(t, "logs are not sufficient", evictionCheckInterval, "web")
-		if m.reclaim.calls != 4 || m.images.calls != 3 || m.logs.calls != 2 {
-			t.Errorf("got %d reclaims of containers, %d of images and %d of logs; want 4, 3 and 2", m.reclaim.calls, m.images.calls, m.logs.calls)
+		m.node.disk, m.images.frees, m.young.frees = 50, 10, 30
+		m.checkAgain(t, "with young images it is sufficient", observeInterval)
+		m.node.disk, m.young.frees, m.logs.frees = 50, 10, 20
+		m.checkAgain(t, "with logs it is sufficient", observeInterval)
+		m.node.disk, m.logs.frees = 50, 19
+		m.checkAgain(t, "nothing is sufficient", evictionCheckInterval, "web")
+		if got, want := []int{m.reclaim.calls, m.images.calls, m.young.calls, m.logs.calls}, []int{5, 4, 3, 2}; !slices.Equal(got, want) {
+			t.Errorf("reclaims of containers, images, young images and logs: got %v, want %v", got, want)
 		}
 		m = newManagerTest(hardPolicy)
 		m.run("web", 0, 300)

@@ -190,15 +190,25 @@ func Decide(images []Image, disk Disk, p Policy, now time.Time) Decision {
 	return d
 }
 
+// diskPressure is the message of a removal when the node needs as much space as possible.
+const diskPressure = "the node is under disk pressure"
+
 // Reclaim returns the images to remove if the node needs as much space as possible: all
 // unused images, except images younger than the minimum age.
 func Reclaim(images []Image, p Policy, now time.Time) Decision {
-	return decideUnused(images, Space, "the node is under disk pressure", func(i *Image) string {
+	return decideUnused(images, Space, diskPressure, func(i *Image) string {
 		if isYoung(i, p, now) {
 			return youngMessage(p)
 		}
 		return ""
 	})
+}
+
+// ReclaimAll returns the images to remove if podd would otherwise evict a pod: all unused images. The
+// kubelet keeps images that are younger than the minimum age and evicts the pod. podd need not keep
+// them, because an image that a desired pod needs is in use even before the pod starts.
+func ReclaimAll(images []Image) Decision {
+	return decideUnused(images, Space, diskPressure, func(*Image) string { return "" })
 }
 
 // Prune returns the images to remove if a user requests the removal of all unused images.

@@ -130,6 +130,9 @@ func TestReclaimAndPrune(t *testing.T) {
 	if got, want := ids(gc.Reclaim(images, policy, now)), []string{"old"}; !slices.Equal(got, want) {
 		t.Errorf("Reclaim: got %v, want %v", got, want)
 	}
+	if got, want := ids(gc.ReclaimAll(images)), []string{"old", "young"}; !slices.Equal(got, want) {
+		t.Errorf("ReclaimAll: got %v, want %v", got, want)
+	}
 	if got, want := ids(gc.Prune(images)), []string{"old", "young"}; !slices.Equal(got, want) {
 		t.Errorf("Prune: got %v, want %v", got, want)
 	}
@@ -227,6 +230,7 @@ func TestReclaim_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, p := images(t), policies(t)
 		checkPartition(t, all, gc.Reclaim(all, p, now))
+		checkPartition(t, all, gc.ReclaimAll(all))
 		checkPartition(t, all, gc.Prune(all))
 		d := gc.Decide(all, disks(t), gc.Policy{HighPercent: p.HighPercent, LowPercent: p.LowPercent, MinAge: p.MinAge}, now)
 		for _, id := range ids(d) {

@@ -259,10 +259,11 @@ func TestCollect_UnknownPods(t *testing.T) {
 			f.want("web:1")
 		}
 		for name, request := range map[string]func(context.Context) error{
-			"Prune":   func(ctx context.Context) error { _, err := f.Prune(ctx); return err },
-			"Remove":  func(ctx context.Context) error { _, err := f.Remove(ctx, "web:1"); return err },
-			"Reclaim": func(ctx context.Context) error { _, err := f.Reclaim(ctx); return err },
-			"List":    func(ctx context.Context) error { _, err := f.List(ctx); return err },
+			"Prune":      func(ctx context.Context) error { _, err := f.Prune(ctx); return err },
+			"Remove":     func(ctx context.Context) error { _, err := f.Remove(ctx, "web:1"); return err },
+			"Reclaim":    func(ctx context.Context) error { _, err := f.Reclaim(ctx); return err },
+			"ReclaimAll": func(ctx context.Context) error { _, err := f.ReclaimAll(ctx); return err },
+			"List":       func(ctx context.Context) error { _, err := f.List(ctx); return err },
 		} {
 			if err := request(f.t.Context()); err == nil || !strings.Contains(err.Error(), "not read all sources") {
 				f.t.Errorf("%s: got error %v, want one about the sources", name, err)
@@ -529,13 +530,18 @@ func TestRequests(t *testing.T) {
 			f.t.Errorf("Reclaim: got %d bytes, error %v; want 10", freed, err)
 		}
 		f.want("pause:1", "web:1", "pinned:1")
+		f.add("young:1", 5)
+		if freed, err := f.ReclaimAll(f.t.Context()); freed != 5 || err != nil {
+			f.t.Errorf("ReclaimAll: got %d bytes, error %v; want 5", freed, err)
+		}
+		f.want("pause:1", "web:1", "pinned:1")
 		f.add("new:1", 5)
 		f.add("newer:1", 5)
 		if all, err := f.Prune(f.t.Context()); len(all) != 2 || err != nil {
 			f.t.Errorf("Prune: got %+v, error %v; want 2 images", all, err)
 		}
 		f.want("pause:1", "web:1", "pinned:1")
-		if want := map[gc.Reason]int{gc.Space: 1}; !maps.Equal(f.collected, want) {
+		if want := map[gc.Reason]int{gc.Space: 2}; !maps.Equal(f.collected, want) {
 			f.t.Errorf("collected images by reason: got %v, want %v", f.collected, want)
 		}
 	})

@@ -43,12 +43,22 @@ func (m *Manager) List(ctx context.Context) (Listing, error) {
 //
 // Reclaim returns an error and removes nothing until all sources of pods were read.
 func (m *Manager) Reclaim(ctx context.Context) (freed int64, err error) {
+	return m.reclaim(ctx, func(images []gc.Image) gc.Decision { return gc.Reclaim(images, m.o.Policy, m.clock().Now) })
+}
+
+// ReclaimAll is like Reclaim, but also removes images younger than the minimum age.
+func (m *Manager) ReclaimAll(ctx context.Context) (freed int64, err error) {
+	return m.reclaim(ctx, gc.ReclaimAll)
+}
+
+// reclaim removes the images that decide returns, and returns the sum of their sizes.
+func (m *Manager) reclaim(ctx context.Context, decide func([]gc.Image) gc.Decision) (freed int64, err error) {
 	return call(ctx, m, func() (int64, error) {
 		images, err := m.detect(ctx)
 		if err != nil {
 			return 0, err
 		}
-		removedImages, err := m.removeAll(ctx, images, gc.Reclaim(withoutNames(images), m.o.Policy, m.clock().Now).Removals)
+		removedImages, err := m.removeAll(ctx, images, decide(withoutNames(images)).Removals)
 		return totalSize(removedImages), err
 	})
 }
