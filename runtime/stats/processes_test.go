@@ -38,12 +38,20 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	program := filepath.Join(t.TempDir(), "a) S 1 \xff")
-	if err := os.Symlink("/bin/sleep", program); err != nil {
+	if err := os.Symlink("/bin/cat", program); err != nil {
 		t.Fatal(err)
 	}
 	pids := map[string]int{}
 	for _, name := range []string{parent, child} {
-		c := exec.Command(program, "600")
+		c := exec.Command(program)
+		in, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -52,6 +60,13 @@ func TestProcesses(t *testing.T) {
 			c.Wait()
 		})
 		pids[name] = c.Process.Pid
+		// A process that has just started has no RSS yet, so wait until it has copied its input.
+		if _, err := in.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
 		for _, mount := range mounts {
 			if err := os.WriteFile(filepath.Join(mount, name, "cgroup.procs"), []byte(strconv.Itoa(c.Process.Pid)), 0); err != nil {
 				t.Fatal(err)

@@ -123,8 +123,8 @@ func (l *testNode) readyStatus() v1.ConditionStatus {
 // TestRun checks that podd creates the Node and the Lease, and that it sends a changed status at once.
 func TestRun(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		if l.readyStatus() != v1.ConditionTrue || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID || *l.lease.Spec.HolderIdentity != "n1" {
-			t.Errorf("after 2s: got node %v, lease %v; want a ready Node, and a Lease of the holder n1 with the Node as owner", l.node, l.lease)
+		if l.readyStatus() != v1.ConditionTrue || l.lease == nil || l.lease.OwnerReferences[0].UID != l.storedNode().UID || *l.lease.Spec.HolderIdentity != "n1" {
+			t.Errorf("after 2s: got node %v, lease %v; want a ready Node, and a Lease of the holder n1 with the Node as owner", l.storedNode(), l.lease)
 		}
 		if problems := l.takeProblems(); len(problems) > 0 {
 			t.Errorf("got problems %q, want none", problems)
@@ -215,7 +215,7 @@ func TestRun_NoDeclaredFeatures(t *testing.T) {
 		}
 		l.change(func() { l.dropNodeFields = nil; l.interruptWatches() })
 		l.advance(time.Hour)
-		if got := l.node.Status.DeclaredFeatures; !slices.Equal(got, []string{"A"}) {
+		if got := l.storedNode().Status.DeclaredFeatures; !slices.Equal(got, []string{"A"}) {
 			t.Errorf("after the upgrade: got declared features %q, want [\"A\"]", got)
 		}
 	})
@@ -361,13 +361,13 @@ func TestRun_NodeDeleted(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() { l.putNode(l.node, "DELETED"); l.lease = nil })
 		l.advance(time.Minute)
-		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "node n1 was deleted") || l.node != nil || l.lease != nil {
-			t.Errorf("after the deletion: got problems %q, node %v, lease %v; want one problem that contains \"node n1 was deleted\", no Node and no Lease", problems, l.node, l.lease)
+		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "node n1 was deleted") || l.storedNode() != nil || l.lease != nil {
+			t.Errorf("after the deletion: got problems %q, node %v, lease %v; want one problem that contains \"node n1 was deleted\", no Node and no Lease", problems, l.storedNode(), l.lease)
 		}
 		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
-		if problems := l.takeProblems(); l.readyStatus() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID {
-			t.Errorf("after another client created the Node: got problems %q, node %v, lease %v; want [\"\"] (no problem is left), a ready Node, and a Lease with the Node as owner", problems, l.node, l.lease)
+		if problems := l.takeProblems(); l.readyStatus() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.lease == nil || l.lease.OwnerReferences[0].UID != l.storedNode().UID {
+			t.Errorf("after another client created the Node: got problems %q, node %v, lease %v; want [\"\"] (no problem is left), a ready Node, and a Lease with the Node as owner", problems, l.storedNode(), l.lease)
 		}
 	})
 }
@@ -377,13 +377,13 @@ func TestRun_NodeDeleted(t *testing.T) {
 func TestRun_NoRegister(t *testing.T) {
 	prepare := func(_ *testNode, o *Options) { o.RegisterNode = false }
 	runNode(t, prepare, func(l *testNode) {
-		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.node != nil {
-			t.Errorf("before another client created the Node: got problems %q, node %v; want one problem that contains \"--register-node=false\", and no Node", problems, l.node)
+		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.storedNode() != nil {
+			t.Errorf("before another client created the Node: got problems %q, node %v; want one problem that contains \"--register-node=false\", and no Node", problems, l.storedNode())
 		}
 		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
 		if l.readyStatus() != v1.ConditionTrue || l.lease == nil {
-			t.Errorf("after another client created the Node: got node %v, lease %v; want a ready Node and a Lease", l.node, l.lease)
+			t.Errorf("after another client created the Node: got node %v, lease %v; want a ready Node and a Lease", l.storedNode(), l.lease)
 		}
 	})
 }

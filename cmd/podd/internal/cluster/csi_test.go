@@ -91,7 +91,7 @@ func TestRegistrar(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
 		n := l.storedCSINode()
-		if n == nil || len(n.Spec.Drivers) > 0 || n.OwnerReferences[0].UID != l.node.UID {
+		if n == nil || len(n.Spec.Drivers) > 0 || n.OwnerReferences[0].UID != l.storedNode().UID {
 			t.Fatalf("without drivers: got %+v, want an empty CSINode owned by the Node", n)
 		}
 		l.countRequests()

@@ -146,7 +146,7 @@ func TestPodCertificate(t *testing.T) {
 		}
 		spec, owner := all[0].Spec, all[0].OwnerReferences
 		if spec.SignerName != "example.com/mesh" || spec.PodName != "a" || spec.PodUID != "uid-a" || spec.ServiceAccountName != "robot" || spec.ServiceAccountUID != "robot-uid" ||
-			spec.NodeName != "n1" || spec.NodeUID != c.node.UID || *spec.MaxExpirationSeconds != 7200 || spec.UnverifiedUserAnnotations["example.com/a"] != "b" ||
+			spec.NodeName != "n1" || spec.NodeUID != c.storedNode().UID || *spec.MaxExpirationSeconds != 7200 || spec.UnverifiedUserAnnotations["example.com/a"] != "b" ||
 			len(owner) != 1 || owner[0].UID != "uid-a" || owner[0].Kind != "Pod" {
 			t.Errorf("got request %+v with owners %+v; want one of pod a, Node n1 and service account robot for the signer example.com/mesh, with the pod as owner", spec, owner)
 		}
