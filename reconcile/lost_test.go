@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 func recordStatuses(statuses map[types.NamespacedName][]string, o *reconcile.Options) {
 	publish := o.Publish
 	o.Publish = func(c reconcile.Change) {
-		for _, r := range c.Reports {
+		for _, r := range slices.Concat(c.Reports, c.Removed) {
 			if r.Pod == nil {
 				continue
 			}

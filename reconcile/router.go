@@ -57,8 +57,8 @@ type Options struct {
 	RenderNode       render.Node
 	AdoptKubeletPods bool
 	// RunningInstances returns the IDs of the instances that other processes run, with the PIDs of
-	// the processes. If RunningInstances is nil, pods of other instances are not checked. After an
-	// error, none of them counts as an instance without a podd.
+	// the processes. If RunningInstances is nil, pods of other instances are not checked. If it
+	// returns an error, the Router assumes that all instances are running.
 	RunningInstances func() (pids map[string]int, err error)
 	// EarlierNodeNames are earlier names of the node. A running pod whose name ends with one of them
 	// must stop before the pod from the same manifest starts under the current name of the node.
@@ -83,7 +83,8 @@ type Options struct {
 type Change struct {
 	Reports []*state.Report // new and changed reports
 	// Removed contains the last report of each pod that was removed. Earlier reports of the pod may
-	// not have been published. A name may be in Removed and in Reports if it has a pod again.
+	// not have been published. If a new pod has the same name, the name is also in Reports; apply
+	// Removed first.
 	Removed []*state.Report
 	Set     *manifest.Set // the set in effect; nil before the first set
 	// SetChanged reports whether Set differs from the Set of the previous Change.

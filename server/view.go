@@ -66,7 +66,7 @@ type View struct {
 	// receive only the pods that changed.
 	Pods []*PodView `json:"pods"`
 	// RemovedPods contains the last version of each pod that was removed from the host and that its
-	// source still lists as being deleted. Pods may never have contained this version. The source
+	// source still lists as being deleted. This version may never have been in Pods. The source
 	// needs it to report the exit codes of the containers.
 	RemovedPods map[types.NamespacedName]*v1.Pod `json:"-"`
 	// Problems is sorted by path, line and column.

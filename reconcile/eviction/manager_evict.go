@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -54,10 +55,16 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observa
 // if a threshold of memory has become due in the meantime.
 func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshold, observed observation, reports []*state.Report) (wait time.Duration, isEffective bool) {
 	met, l := due[0], observed.Layout
-	for _, r := range m.reclaimers(met.Signal, l) {
-		if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { m.reclaim(ctx, r, met.Signal) }) {
+	isRuntimeHung := false
+	for _, s := range m.reclaimSteps(met.Signal, l) {
+		if s.callsRuntime && isRuntimeHung {
+			continue
+		}
+		var err error
+		if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { err = m.reclaim(ctx, s, met.Signal) }) {
 			return 0, false
 		}
+		isRuntimeHung = isRuntimeHung || errors.Is(err, context.DeadlineExceeded)
 		if m.isResolved(due) {
 			m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
 			return observeInterval, true
@@ -84,28 +91,36 @@ func (m *Manager) reportAges(due []pressure.MetThreshold, observedAt time.Time) 
 	}
 }
 
-// reclaimers returns the Reclaimers that make space on the file system of signal, in the order in
-// which they are used. The order is from the least to the most valuable data.
-func (m *Manager) reclaimers(signal pressure.Signal, l pressure.Layout) (reclaimers []Reclaimer) {
-	if l.ReclaimsContainers(signal) {
-		reclaimers = append(reclaimers, m.o.Containers)
-	}
-	if l.ReclaimsImages(signal) {
-		reclaimers = append(reclaimers, m.o.Images, m.o.YoungImages)
-	}
-	if l.ReclaimsLogs(signal) {
-		reclaimers = append(reclaimers, m.o.Logs)
-	}
-	return reclaimers
+// A reclaimStep is a Reclaimer that makes space on the file system that is short of space.
+type reclaimStep struct {
+	Reclaimer
+	callsRuntime bool
 }
 
-// reclaim calls r.Reclaim and logs an error. It does not use the state of m.
-func (m *Manager) reclaim(ctx context.Context, r Reclaimer, signal pressure.Signal) {
+// reclaimSteps returns the Reclaimers that make space on the file system of signal, in the order in
+// which they are used. The first ones remove the data that is easiest to replace.
+func (m *Manager) reclaimSteps(signal pressure.Signal, l pressure.Layout) (steps []reclaimStep) {
+	if l.ReclaimsContainers(signal) {
+		steps = append(steps, reclaimStep{m.o.Containers, true})
+	}
+	if l.ReclaimsImages(signal) {
+		steps = append(steps, reclaimStep{m.o.Images, true}, reclaimStep{m.o.YoungImages, true})
+	}
+	if l.ReclaimsLogs(signal) {
+		steps = append(steps, reclaimStep{m.o.Logs, false})
+	}
+	return steps
+}
+
+// reclaim calls r.Reclaim, and logs and returns its error. It does not use the state of m.
+func (m *Manager) reclaim(ctx context.Context, r Reclaimer, signal pressure.Signal) error {
 	reclaimCtx, cancel := context.WithTimeout(ctx, reclaimTimeout)
 	defer cancel()
-	if err := r.Reclaim(reclaimCtx); err != nil && ctx.Err() == nil {
+	err := r.Reclaim(reclaimCtx)
+	if err != nil && ctx.Err() == nil {
 		m.o.Log.Warn("reclaiming disk space failed; evicting pods if necessary", "signal", signal, "err", err)
 	}
+	return err
 }
 
 // isResolved observes the node again, and reports whether none of the thresholds requires a

@@ -284,17 +284,20 @@ func TestManager_Reclaims(t *testing.T) {
 		}
 		m = newManagerTest(hardPolicy)
 		m.run("web", 0, 300)
-		m.node.disk, m.reclaim.hangs = 50, true
+		m.node.disk, m.reclaim.hangs, m.images.hangs, m.young.hangs = 50, true, true, true
 		began := time.Now()
 		m.checkAgain(t, "the runtime does not respond", evictionCheckInterval, "web")
 		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("time until the eviction: got %s, want at most 15s", took)
 		}
+		if m.logs.calls != 1 {
+			t.Errorf("runtime that does not respond: got %d reclaims of logs, want 1", m.logs.calls)
+		}
 		m = newManagerTest(hardPolicy)
 		m.run("web", 0, 300)
 		m.node.memory = 50
 		m.checkAgain(t, "memory", evictionCheckInterval, "web")
-		if m.reclaim.calls+m.images.calls+m.logs.calls != 0 {
+		if m.reclaim.calls+m.images.calls+m.young.calls+m.logs.calls != 0 {
 			t.Error("shortage of memory: got a removal of containers, images or logs, want none")
 		}
 	})

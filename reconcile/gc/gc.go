@@ -204,9 +204,9 @@ func Reclaim(images []Image, p Policy, now time.Time) Decision {
 	})
 }
 
-// ReclaimAll returns the images to remove if podd would otherwise evict a pod: all unused images. The
-// kubelet keeps images that are younger than the minimum age and evicts the pod. podd need not keep
-// them, because an image that a desired pod needs is in use even before the pod starts.
+// ReclaimAll returns all unused images, regardless of their age. podd removes them before it evicts a
+// pod. A kubelet would keep young images and evict the pod. podd need not keep them, because an image
+// that a desired pod needs is in use even before the pod starts.
 func ReclaimAll(images []Image) Decision {
 	return decideUnused(images, Space, diskPressure, func(*Image) string { return "" })
 }

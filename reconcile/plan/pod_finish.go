@@ -158,7 +158,7 @@ func (f *facts) isSandboxLost() bool {
 }
 
 // ranAtSource reports whether the container has run according to the status that the source has for
-// the pod. If the runtime does not list the container either, the container has failed, as in a kubelet.
+// the pod.
 func (f *facts) ranAtSource(m *containerFacts) bool {
 	return f.in.Desired.Traits.HasStateAtSource && slices.ContainsFunc(f.in.Desired.Object.Status.ContainerStatuses, func(s v1.ContainerStatus) bool {
 		return s.Name == m.spec.Name && (s.State.Running != nil || s.State.Terminated != nil)

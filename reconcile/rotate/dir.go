@@ -130,10 +130,11 @@ func (d *directory) find(f logs.File) *file {
 	return &d.files[i]
 }
 
-// rotateNewest renames the newest file if the file is too large, and makes the runtime open a
-// new file. Before that, it removes the oldest file if there would be too many. If there is no file, rotateNewest only calls the runtime, because podd may have
-// exited between the rename and the call. If the call fails, rotateNewest restores the name of
-// the file, unless the runtime has created a new file nevertheless.
+// rotateNewest renames the newest file if it is too large, and makes the runtime open a new file.
+// First it removes the oldest files, so that the new file does not exceed MaxFiles. If there is no
+// newest file, rotateNewest only calls the runtime, because podd may have exited between the rename
+// and the call. If the call fails, rotateNewest restores the name of the file, unless the runtime has
+// created a new file nevertheless.
 func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 	writing := logs.File{Attempt: l.Attempt}
 	rotated := logs.File{Attempt: l.Attempt, RotatedAt: d.uniqueTime(l.Attempt, time.Now())}
@@ -141,8 +142,8 @@ func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 	if now != nil && now.size < r.o.MaxSize {
 		return nil
 	}
-	// Make room for the new file now, because compressing the other files may take long. If this fails,
-	// the call of removeOldest after the compression returns the error.
+	// Make room for the new file now, because compressing the other files may take long. The error is
+	// ignored, because removeOldest is called again after the compression.
 	_ = d.removeOldest(l, r.o.MaxFiles-1, math.MaxInt64)
 	if now != nil {
 		if err := d.Rename(writing.Name(), rotated.Name()); err != nil {

@@ -12,7 +12,7 @@
 // The time until a file is checked again depends on how fast it grew. An idle log costs one stat
 // per Options.CheckInterval.
 //
-//	Run ─ each directory that is due ─▶ rotate: removeOldest, rename, reopen (by the runtime), shrink
+//	Run ─ each directory that is due ─▶ rotate: removeOldest, rename, reopen (by the runtime), shrink, removeOldest
 //	 ▲                                   │
 //	 └───────────── result ──────────────┘
 //

@@ -64,10 +64,10 @@ type Facts struct {
 	// FinalPhase is Succeeded or Failed if the pod has finished, even if the runtime still lists
 	// its containers; otherwise "".
 	FinalPhase v1.PodPhase
-	// IsUndecided reports whether podd has not decided that the pod has finished, or has not recorded
-	// its end yet. While IsUndecided is true, the phase is not terminal, because a pod must never run
-	// again after a terminal phase was published. For example, containers that the runtime does not
-	// list may be started again, or the pod may be rejected, which determines the reason of its failure.
+	// IsUndecided reports whether the end of the pod is not decided or not recorded yet. While
+	// IsUndecided is true, the phase is not terminal, because a pod must never run again after a
+	// terminal phase was published. For example, podd may still start a container that the runtime
+	// does not list, or it may reject the pod.
 	IsUndecided bool
 	// StartTime is the time when podd first acted on this pod. Zero means the start time of
 	// Previous, or Now if Previous has no start time.

@@ -123,9 +123,9 @@ func TestCollector_NoMaximum(t *testing.T) {
 // removal of others fails.
 func TestFinished(t *testing.T) {
 	reports := map[string]*state.Report{}
-	for _, name := range []string{"runs", "completed", "unrecorded", "stopping", "evicted", "evicted-once", "cluster", "foreign"} {
+	for _, name := range []string{"runs", "completed", "unrecorded", "stopping", "evicted", "evicted-once", "cluster", "foreign", "foreign-runs"} {
 		status := runtime.Exited
-		if name == "runs" {
+		if name == "runs" || name == "foreign-runs" {
 			status = runtime.Running
 		}
 		reports[name] = pod(name, false, runtime.Container{ID: "c-" + name, Name: "app", State: status})
@@ -143,7 +143,8 @@ func TestFinished(t *testing.T) {
 	finish("cluster", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
 	reports["cluster"].Version.Traits.HasStateAtSource = true
 	finish("foreign", plan.PodEnd{}, plan.PhaseCleanedUp)
-	reports["foreign"].Observed[0].Foreign = true
+	finish("foreign-runs", plan.PodEnd{}, plan.PhaseCleanedUp)
+	reports["foreign"].Observed[0].Foreign, reports["foreign-runs"].Observed[0].Foreign = true, true
 	removed := &removals{}
 	f := Finished{Reports: func() []*state.Report { return slices.Collect(maps.Values(reports)) }, Runtime: removed}
 	if err := f.Reclaim(t.Context()); err != nil {
@@ -162,6 +163,12 @@ func TestFinished(t *testing.T) {
 	slices.Sort(pods)
 	if want := []types.UID{"cluster", "completed", "evicted", "evicted-once", "foreign", "unrecorded"}; !slices.Equal(pods, want) {
 		t.Errorf("pods with removed logs: got %v, want %v", pods, want)
+	}
+	pods = nil
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Reclaim(ended); !errors.Is(err, context.Canceled) || len(pods) > 0 {
+		t.Errorf("after the end of ctx: got error %v and removed logs of %v, want %v and none", err, pods, context.Canceled)
 	}
 	removed.ids, removed.err = nil, runtime.ErrUnavailable
 	if err := f.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {

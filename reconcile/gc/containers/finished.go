@@ -7,7 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/plan"
 	"podd/reconcile/state"
+	"podd/runtime"
 )
 
 // Finished removes the containers of pods that have finished, and with them their writable layers.
@@ -25,20 +27,27 @@ func (f Finished) Reclaim(ctx context.Context) error {
 	return removeAll(ctx, f.Runtime, exitedContainers(finished))
 }
 
-// FinishedLogs removes the logs of pods that have finished.
+// FinishedLogs removes the logs of pods that have finished. Reclaim must only be called while the node
+// has the condition DiskPressure, so that no evicted pod starts again meanwhile.
 type FinishedLogs struct {
 	Reports func() []*state.Report // returns the current pods
 	// Remove removes the logs of a pod. It returns nil if there are none.
 	Remove func(ctx context.Context, uid types.UID) error
 }
 
-// Reclaim removes the logs. If an error occurs, it continues with the next pod and returns all errors.
+// Reclaim removes the logs until ctx is done. It keeps the logs of pods that still run in a sandbox of
+// another program. If an error occurs, Reclaim continues with the next pod and returns all errors.
 func (f FinishedLogs) Reclaim(ctx context.Context) error {
 	var errs []error
 	for _, r := range f.Reports() {
-		if r.IsCleanedUp() {
+		if ctx.Err() != nil {
+			return errors.Join(append(errs, ctx.Err())...)
+		}
+		if r.IsCleanedUp() && !slices.ContainsFunc(r.Observed, isLive) {
 			errs = append(errs, f.Remove(ctx, r.Version.UID))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+func isLive(inc runtime.Incarnation) bool { return plan.IsLive(&inc) }

@@ -15,7 +15,8 @@ func (op *operation) recordUse() error {
 		return err
 	}
 	if f[op.p.stateKey] == "" {
-		isFromKubelet := f[keySpec] != "" && f[keyState] == "" // then the kubelet may have published the volume
+		// A data file without a state was written by a kubelet, which may have published the volume.
+		isFromKubelet := f[keySpec] != "" && f[keyState] == ""
 		id := op.v.id()
 		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.NodeName, refs.AttachmentName(id.Driver, id.Handle, op.d.o.NodeName)
 		f[op.p.nameKey] = op.v.Name

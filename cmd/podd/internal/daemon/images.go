@@ -29,8 +29,7 @@ func statImageDisk(dir string) (gc.Disk, error) {
 	return gc.Disk{CapacityBytes: int64(disk.CapacityBytes), AvailableBytes: int64(disk.AvailableBytes)}, nil
 }
 
-// imageReclaimer is a method of images.Manager that removes unused images before pods are evicted. It
-// implements eviction.Reclaimer.
+// An imageReclaimer adapts a method of images.Manager to eviction.Reclaimer.
 type imageReclaimer func(ctx context.Context) (freed int64, err error)
 
 // Reclaim calls r.
