@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -89,9 +90,30 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	must(t, os.RemoveAll(l.Dir))
-	must(t, l.Remove(t.Context(), "u2"))
+	must(t, l.removeShared(t.Context(), "u2"))
 	if left := names(t, l.LinkDir); slices.Contains(left, "live.log") {
 		t.Errorf("links to removed logs: got %q, want none", left)
+	}
+}
+
+// TestRemove checks that the logs of several pods are removed, even if the removal of others fails, and
+// that nothing is removed after the end of the context.
+func TestRemove(t *testing.T) {
+	l := newLogs(t, "default_a_u1/c/0.log", "default_b_u2/c/0.log", "default_c_u3/c/0.log")
+	at := filepath.Join(l.Dir, "default_a_u1/c")
+	must(t, unix.Mount(t.TempDir(), at, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+	uids := sets.New[types.UID]("u1", "u2")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Remove(ended, uids); !errors.Is(err, context.Canceled) || len(names(t, l.Dir)) != 3 {
+		t.Errorf("after the end of the context: got error %v and log directories %q, want %v and all directories", err, names(t, l.Dir), context.Canceled)
+	}
+	if err := l.Remove(t.Context(), uids); !errors.Is(err, safepath.ErrMount) {
+		t.Errorf("got error %v, want %v", err, safepath.ErrMount)
+	}
+	if diff := cmp.Diff([]string{"default_a_u1", "default_c_u3"}, names(t, l.Dir)); diff != "" {
+		t.Errorf("remaining log directories (-want +got):\n%s", diff)
 	}
 }
 
@@ -106,14 +128,14 @@ func TestRemove_LinksAndMounts(t *testing.T) {
 	must(t, os.Mkdir(at, 0o755))
 	must(t, unix.Mount(outside, at, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
-	if err := l.Remove(t.Context(), "u1"); !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
+	if err := l.removeShared(t.Context(), "u1"); !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
 		t.Errorf("remove: got error %v, want one that names the mount %s", err, at)
 	}
 	if diff := cmp.Diff([]string{"default_web2_u1"}, names(t, l.Dir)); diff != "" {
 		t.Errorf("remaining log directories (-want +got):\n%s", diff)
 	}
 	must(t, unix.Unmount(at, 0))
-	must(t, l.Remove(t.Context(), "u1"))
+	must(t, l.removeShared(t.Context(), "u1"))
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("file outside of the log directory: got error %v, want the file kept", err)
 	}

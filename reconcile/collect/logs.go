@@ -49,9 +49,15 @@ func uidFromName(name string) (uid types.UID, ok bool) {
 	return types.UID(parts[2]), true
 }
 
-// Remove removes the logs of a pod and the links to these logs. No container of the pod may be
-// running. Remove returns nil if there are no logs and no links.
-func (l Logs) Remove(ctx context.Context, uid types.UID) error {
+// Remove removes the logs of pods and the links to these logs, until ctx is done. No container of the
+// pods may be running. Remove continues after an error and returns all errors.
+func (l Logs) Remove(ctx context.Context, uids sets.Set[types.UID]) error {
+	return l.sweep(ctx, uids, nil).join()
+}
+
+// removeShared removes the logs of a removed pod and the links to these logs, in a pass that l.Batcher
+// may share with other pods. It returns nil if there are no logs and no links.
+func (l Logs) removeShared(ctx context.Context, uid types.UID) error {
 	return l.Batcher.removeShared(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
 }
 

@@ -73,7 +73,7 @@ func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, att
 // more. It returns nil if there is nothing to remove. If processes remain, it returns an error,
 // and the caller can call Remove again after they have exited.
 func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
-	err, start := l.Logs.Remove(ctx, uid), time.Now()
+	err, start := l.Logs.removeShared(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))
 	if l.OnCgroupRemoved != nil {
 		l.OnCgroupRemoved(time.Since(start))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"podd/manifest"
 	"podd/reconcile/event"
@@ -119,8 +120,7 @@ func TestCollector_NoMaximum(t *testing.T) {
 }
 
 // TestFinished checks that only containers of finished pods are removed, and only if podd no longer
-// needs them to determine the end of the pod. The logs of all finished pods are removed, even if the
-// removal of others fails.
+// needs them to determine the end of the pod. The logs of all finished pods are removed.
 func TestFinished(t *testing.T) {
 	reports := map[string]*state.Report{}
 	for _, name := range []string{"runs", "completed", "unrecorded", "stopping", "evicted", "evicted-once", "cluster", "foreign", "foreign-runs"} {
@@ -154,21 +154,12 @@ func TestFinished(t *testing.T) {
 	if want := []string{"c-cluster", "c-completed", "c-evicted"}; !slices.Equal(removed.ids, want) {
 		t.Errorf("removed containers: got %v, want %v", removed.ids, want)
 	}
-	var pods []types.UID
+	wantLogs := []types.UID{"cluster", "completed", "evicted", "evicted-once", "foreign", "unrecorded"}
 	failure := errors.New("mounted")
-	l := FinishedLogs{f.Reports, func(_ context.Context, uid types.UID) error { pods = append(pods, uid); return failure }}
-	if err := l.Reclaim(t.Context()); !errors.Is(err, failure) {
-		t.Errorf("removal of logs that fails: got error %v, want %v", err, failure)
-	}
-	slices.Sort(pods)
-	if want := []types.UID{"cluster", "completed", "evicted", "evicted-once", "foreign", "unrecorded"}; !slices.Equal(pods, want) {
-		t.Errorf("pods with removed logs: got %v, want %v", pods, want)
-	}
-	pods = nil
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := l.Reclaim(ended); !errors.Is(err, context.Canceled) || len(pods) > 0 {
-		t.Errorf("after the end of ctx: got error %v and removed logs of %v, want %v and none", err, pods, context.Canceled)
+	var pods []types.UID
+	l := FinishedLogs{f.Reports, func(_ context.Context, uids sets.Set[types.UID]) error { pods = sets.List(uids); return failure }}
+	if err := l.Reclaim(t.Context()); !errors.Is(err, failure) || !slices.Equal(pods, wantLogs) {
+		t.Errorf("removal of logs that fails: got pods %v and error %v, want %v and %v", pods, err, wantLogs, failure)
 	}
 	removed.ids, removed.err = nil, runtime.ErrUnavailable
 	if err := f.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {

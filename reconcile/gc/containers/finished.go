@@ -2,10 +2,10 @@ package containers
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
@@ -31,23 +31,22 @@ func (f Finished) Reclaim(ctx context.Context) error {
 // has the condition DiskPressure, so that no evicted pod starts again meanwhile.
 type FinishedLogs struct {
 	Reports func() []*state.Report // returns the current pods
-	// Remove removes the logs of a pod. It returns nil if there are none.
-	Remove func(ctx context.Context, uid types.UID) error
+	// Remove removes the logs of pods until ctx is done, and returns all errors.
+	Remove func(ctx context.Context, uids sets.Set[types.UID]) error
 }
 
-// Reclaim removes the logs until ctx is done. It keeps the logs of pods that still run in a sandbox of
-// another program. If an error occurs, Reclaim continues with the next pod and returns all errors.
+// Reclaim removes the logs. It keeps the logs of pods that still run in a sandbox of another program.
 func (f FinishedLogs) Reclaim(ctx context.Context) error {
-	var errs []error
+	uids := sets.New[types.UID]()
 	for _, r := range f.Reports() {
-		if ctx.Err() != nil {
-			return errors.Join(append(errs, ctx.Err())...)
-		}
 		if r.IsCleanedUp() && !slices.ContainsFunc(r.Observed, isLive) {
-			errs = append(errs, f.Remove(ctx, r.Version.UID))
+			uids.Insert(r.Version.UID)
 		}
 	}
-	return errors.Join(errs...)
+	if len(uids) == 0 {
+		return nil
+	}
+	return f.Remove(ctx, uids)
 }
 
 func isLive(inc runtime.Incarnation) bool { return plan.IsLive(&inc) }
