@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/loopdisk"
 )
 
 // smallDisk is an ext4 file system in a file, mounted on dir.
@@ -16,18 +17,13 @@ type smallDisk struct{ image, dir string }
 // are reserved for root, so that processes of root can fill the file system completely.
 func newSmallDisk(image, dir string, size, inodes int64) (smallDisk, error) {
 	k := smallDisk{image, dir}
-	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size), os.MkdirAll(dir, 0o755)); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return k, err
 	}
-	for _, command := range [][]string{
-		{"mkfs.ext4", "-q", "-m", "0", "-N", fmt.Sprint(inodes), "-E", "lazy_itable_init=0", image},
-		{"mount", "-o", "loop", image, dir},
-	} {
-		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			return k, fmt.Errorf("running %q: %w: %s", command, err, out)
-		}
+	if err := loopdisk.Create(image, size, "-m", "0", "-N", fmt.Sprint(inodes), "-E", "lazy_itable_init=0"); err != nil {
+		return k, err
 	}
-	return k, nil
+	return k, loopdisk.Mount(image, dir)
 }
 
 // freeShares returns the shares of blocks and of inodes that are free, from 0 to 1.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podd/runtime/runtimetest/loopdisk"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -31,10 +32,9 @@ type loopDisk struct {
 func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...string) *loopDisk {
 	d.t.Helper()
 	k := &loopDisk{d: d, image: image, dir: dir, options: options}
-	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size)); err != nil {
+	if err := loopdisk.Create(image, size, flags...); err != nil {
 		d.t.Fatal(err)
 	}
-	k.command("mkfs.ext4", append(flags, "-q", image)...)
 	d.closers = append(d.closers, func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // the error is ignored, because the file system may not be mounted
 	return k
 }
@@ -65,7 +65,9 @@ func (k *loopDisk) command(program string, args ...string) {
 
 func (k *loopDisk) mount() {
 	k.d.t.Helper()
-	k.command("mount", "-o", "loop,"+k.options, k.image, k.dir)
+	if err := loopdisk.Mount(k.image, k.dir, k.options); err != nil {
+		k.d.t.Fatal(err)
+	}
 }
 
 // unmount unmounts the file system and waits until the kernel has released it. The kernel may release it

@@ -10,6 +10,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/runtimetest/loopdisk"
 )
 
 // dirEnv is the environment variable with the directory of Run.
@@ -162,17 +164,14 @@ const diskSize = 20 << 30
 // mountDisk creates the disk, as a file, and mounts it at Disk.
 func mountDisk() error {
 	image := filepath.Join(Root, "disk.img")
-	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, diskSize), os.Mkdir(Disk, 0o755)); err != nil {
+	if err := os.Mkdir(Disk, 0o755); err != nil {
 		return err
 	}
 	// The file system has no journal and no initialized tables, because the disk need not survive a crash.
-	for _, words := range []string{"mkfs.ext4 -q -m 0 -O ^has_journal " + image, "mount -n -o loop,noinit_itable " + image + " " + Disk} {
-		words := strings.Fields(words)
-		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, out)
-		}
+	if err := loopdisk.Create(image, diskSize, "-m", "0", "-O", "^has_journal"); err != nil {
+		return err
 	}
-	return nil
+	return loopdisk.Mount(image, Disk, "noinit_itable")
 }
 
 func bind(from, to string) error {
