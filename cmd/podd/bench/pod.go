@@ -12,6 +12,9 @@ import (
 // containerName is the name of the only container of every pod.
 const containerName = "main"
 
+// waitScript is the end of the script of every pod. It waits for SIGTERM.
+const waitScript = "sleep 100000 & wait"
+
 // manifestTemplate is the manifest of a pod. The process of the pod first writes the pod's name to the
 // FIFO of the bench. It exits on SIGTERM.
 const manifestTemplate = `apiVersion: v1
@@ -23,7 +26,7 @@ spec:
   - name: ` + containerName + `
     image: ` + stack.BusyboxImage + `
     imagePullPolicy: IfNotPresent
-    command: [sh, -c, "trap 'exit 0' TERM; echo %[1]s >/bench/%[2]s; sleep 100000 & wait"]
+    command: [sh, -c, "trap 'exit 0' TERM; echo %[1]s >/bench/%[2]s; ` + waitScript + `"]
     volumeMounts:
     - {name: bench, mountPath: /bench}
   volumes:

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"podd/cmd/podd/e2e/kubelet"
 	"podd/runtime/cri"
@@ -57,8 +59,8 @@ var pressureCases = []pressureCase{
 // pressureResult is the result of a case for one node.
 type pressureResult struct {
 	pressure      float64 // seconds for which the node was under pressure
-	killedPods    int     // pods that use little, and of which a container was stopped
-	missingImages int     // images of running pods, and the sandbox image, that were removed
+	killedPods    int     // number of the other pods with a container that was stopped
+	missingImages int     // number of removed images among those that running pods need
 }
 
 // measurePressure compares how podd and a kubelet recover from pressure.
@@ -165,9 +167,12 @@ func (c *cluster) timePressure(ctx context.Context, node *agentNode, disk smallD
 	if p.script == "" {
 		go func() { filled <- c.fillWithImages(ctx, node, disk) }()
 	} else {
-		hog.text = hogManifest(hog, p, c.b.starts.path)
+		var err error
+		if hog, err = asHog(hog, p); err != nil {
+			return 0, err
+		}
 		defer func() { _ = c.deletePods([]pod{hog}) }()
-		_, _, err := c.startPods(ctx, node.name, []pod{hog})
+		_, _, err = c.startPods(ctx, node.name, []pod{hog})
 		filled <- err
 	}
 	isFilling, start := true, time.Now()
@@ -218,31 +223,19 @@ func (c *cluster) isUnderPressure(disk smallDisk, p pressureCase, hog pod) (bool
 	return blocks < minFree || inodes < minFree, err
 }
 
-// hogManifest returns the manifest of the pod that causes the pressure. The pod first writes its name
-// to the FIFO of the bench, as all pods do.
-func hogManifest(p pod, by pressureCase, fifo string) string {
-	dir, file := filepath.Split(fifo)
-	return fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata:
-  name: %[1]s
-spec:
-  restartPolicy: Never
-  containers:
-  - name: %[2]s
-    image: %[3]s
-    imagePullPolicy: IfNotPresent
-    command: [sh, -c, 'echo %[1]s >/bench/%[4]s; eval "$SCRIPT"']
-    env: [{name: SCRIPT, value: %[5]q}]
-    volumeMounts:
-    - {name: bench, mountPath: /bench}
-    - {name: hog, mountPath: /hog}
-  volumes:
-  - name: bench
-    hostPath: {path: %[6]s, type: Directory}
-  - name: hog
-    emptyDir: {medium: %[7]q}
-`, p.name, containerName, stack.BusyboxImage, file, by.script, filepath.Clean(dir), by.medium)
+// asHog returns p, changed to the pod that causes the pressure of a case. It never runs again.
+func asHog(p pod, by pressureCase) (pod, error) {
+	var object v1.Pod
+	if err := yaml.Unmarshal([]byte(p.text), &object); err != nil {
+		return p, fmt.Errorf("reading the manifest of %s: %w", p.name, err)
+	}
+	main := &object.Spec.Containers[0]
+	object.Spec.RestartPolicy = v1.RestartPolicyNever
+	main.Command[2] = strings.Replace(main.Command[2], waitScript, by.script, 1)
+	main.VolumeMounts = append(main.VolumeMounts, v1.VolumeMount{Name: "hog", MountPath: "/hog"})
+	object.Spec.Volumes = append(object.Spec.Volumes, v1.Volume{Name: "hog", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: by.medium}}})
+	text, err := yaml.Marshal(object)
+	return pod{p.name, string(text)}, err
 }
 
 // fillWithImages imports images of 16 MiB until the import fails because the disk is full, or less
