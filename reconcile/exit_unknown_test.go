@@ -17,38 +17,6 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// phases records the published phases of the pod "job", without consecutive duplicates.
-type phases struct {
-	mu  sync.Mutex // guards all
-	all []v1.PodPhase
-}
-
-func (p *phases) watch(o *reconcile.Options) {
-	publish := o.Publish
-	o.Publish = func(c reconcile.Change) {
-		for _, r := range c.Reports {
-			if r.Key == key("job") && r.Pod != nil {
-				p.add(r.Pod.Status.Phase)
-			}
-		}
-		publish(c)
-	}
-}
-
-func (p *phases) add(phase v1.PodPhase) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.all) == 0 || p.all[len(p.all)-1] != phase {
-		p.all = append(p.all, phase)
-	}
-}
-
-func (p *phases) ended() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Contains(p.all, v1.PodFailed) || slices.Contains(p.all, v1.PodSucceeded)
-}
-
 // hideExits makes the runtime report no exit code until heal is called.
 func (m *machine) hideExits() (heal func()) {
 	return m.Inject(runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "the shim does not answer")})
@@ -83,7 +51,7 @@ func TestExitUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				var seen phases
+				seen := statusLog{pod: "job"}
 				m.options = seen.watch
 				m.start()
 				m.setPods(jobPod(t, c.policy))
@@ -97,16 +65,16 @@ func TestExitUnknown(t *testing.T) {
 					m.start()
 				}
 				m.advance(10 * time.Second)
-				if seen.ended() {
-					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
+				if seen.hasEnded() {
+					t.Fatalf("before the exit code is reported: got statuses %q, want no terminal one", seen.all)
 				}
 				if r := m.report("job"); !r.Decision.Steps[0].NeedsUser || r.Pod.Status.ContainerStatuses[0].Ready || r.Finished != nil {
 					t.Errorf("published while the exit code is unknown: got step %+v and container status %+v, want a step with a problem and a container that is not ready", r.Decision.Steps[0], r.Pod.Status.ContainerStatuses[0])
 				}
 				if c.heals < time.Hour {
 					m.advance(c.heals)
-					if seen.ended() {
-						t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
+					if seen.hasEnded() {
+						t.Fatalf("before the exit code is reported: got statuses %q, want no terminal one", seen.all)
 					}
 					heal()
 				}
@@ -129,7 +97,7 @@ func TestExitUnknown_NoExitFile(t *testing.T) {
 	for name, restart := range map[string]bool{"podd runs": false, "podd is restarted": true} {
 		t.Run(name, func(t *testing.T) {
 			runOn(t, crio, func(t *testing.T, m *machine) {
-				var seen phases
+				seen := statusLog{pod: "job"}
 				m.options = seen.watch
 				m.start()
 				m.setPods(jobPod(t, "Never"))
@@ -140,8 +108,8 @@ func TestExitUnknown_NoExitFile(t *testing.T) {
 					m.restart()
 				}
 				m.advance(time.Minute)
-				if seen.ended() {
-					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
+				if seen.hasEnded() {
+					t.Fatalf("before the exit code is reported: got statuses %q, want no terminal one", seen.all)
 				}
 				m.HideExitFiles(false)
 				m.advance(time.Minute)
@@ -161,7 +129,7 @@ func TestExitUnknown_SandboxLost(t *testing.T) {
 	for _, policy := range []string{"Never", "OnFailure"} {
 		t.Run(policy, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				var seen phases
+				seen := statusLog{pod: "job"}
 				m.options = seen.watch
 				m.start()
 				m.setPods(jobPod(t, policy))
@@ -172,8 +140,8 @@ func TestExitUnknown_SandboxLost(t *testing.T) {
 				m.killSandbox("job")
 				m.start()
 				m.advance(5 * time.Minute)
-				if seen.ended() {
-					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
+				if seen.hasEnded() {
+					t.Fatalf("before the exit code is reported: got statuses %q, want no terminal one", seen.all)
 				}
 				heal()
 				m.advance(time.Minute)
@@ -373,7 +341,7 @@ func TestRestartOfNever(t *testing.T) {
 	for _, method := range []string{"", "StopContainer", "CreateContainer", "StartContainer", "ContainerStatus"} {
 		t.Run(method, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				var seen phases
+				seen := statusLog{pod: "job"}
 				m.options = seen.watch
 				m.start()
 				m.setPods(jobPod(t, "Never"))
@@ -385,8 +353,8 @@ func TestRestartOfNever(t *testing.T) {
 					t.Fatal(err)
 				}
 				m.advance(time.Minute)
-				if n := len(m.Calls("StartContainer")); n != 2 || seen.ended() {
-					t.Errorf("got %d starts and phases %q, want 2 starts and no terminal phase", n, seen.all)
+				if n := len(m.Calls("StartContainer")); n != 2 || seen.hasEnded() {
+					t.Errorf("got %d starts and statuses %q, want 2 starts and no terminal phase", n, seen.all)
 				}
 			})
 		})

@@ -2,38 +2,17 @@ package reconcile_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/admission"
 	"podd/runtime/runtimetest"
 )
-
-// recordStatuses makes o.Publish add the published phase and reason of each pod to statuses, in the
-// format "Failed NodeAffinity". A status that equals the previous status of its pod is not added again.
-func recordStatuses(statuses map[types.NamespacedName][]string, o *reconcile.Options) {
-	publish := o.Publish
-	o.Publish = func(c reconcile.Change) {
-		for _, r := range slices.Concat(c.Reports, c.Removed) {
-			if r.Pod == nil {
-				continue
-			}
-			status := strings.TrimSpace(fmt.Sprintf("%s %s", r.Pod.Status.Phase, r.Pod.Status.Reason))
-			if all := statuses[r.Key]; len(all) == 0 || all[len(all)-1] != status {
-				statuses[r.Key] = append(all, status)
-			}
-		}
-		publish(c)
-	}
-}
 
 // TestLostSandbox checks the pods of a cluster whose sandboxes stopped while podd did not run, as in a
 // reboot of the node. podd admits each of these pods again, as a kubelet does. The result must not
@@ -47,9 +26,9 @@ func TestLostSandbox(t *testing.T) {
 				for _, delayed := range []string{"", "Status", "ListContainers"} {
 					t.Run(fmt.Sprintf("policy %s, plugin %s, sandbox listed %t, delayed %q", policy, plugin, isListed, delayed), func(t *testing.T) {
 						runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
-							statuses := map[types.NamespacedName][]string{}
+							published := statusLog{pod: "web"}
 							openDevices := m.options
-							m.options = func(o *reconcile.Options) { openDevices(o); useCluster(o); recordStatuses(statuses, o) }
+							m.options = func(o *reconcile.Options) { openDevices(o); useCluster(o); published.watch(o) }
 							desired := func(status v1.PodStatus) *manifest.Pod {
 								return clusterPod("web", func(p *v1.Pod) {
 									p.Spec.RestartPolicy, p.Status = policy, status
@@ -66,7 +45,7 @@ func TestLostSandbox(t *testing.T) {
 							m.wantState("web 0 ready", "web/app 0 running")
 							m.kill()
 							m.loseSandbox("web", isListed)
-							clear(statuses)
+							published.all = nil
 							m.setClusterPods(true, desired(m.report("web").Pod.Status))
 							if delayed != "" {
 								m.Inject(runtimetest.Fault{Method: delayed, Delay: 5 * time.Second})
@@ -86,14 +65,12 @@ func TestLostSandbox(t *testing.T) {
 							case policy == v1.RestartPolicyNever:
 								want = "Failed"
 							}
-							got := statuses[key("web")]
-							if got[len(got)-1] != want {
-								t.Errorf("statuses of the pod: got %q, want %q last\n%s", got, want, m.state())
+							got := published.all
+							if len(got) == 0 || got[len(got)-1] != want {
+								t.Fatalf("statuses of the pod: got %q, want %q last\n%s", got, want, m.state())
 							}
-							for _, status := range got[:len(got)-1] {
-								if strings.HasPrefix(status, "Failed") || strings.HasPrefix(status, "Succeeded") {
-									t.Errorf("statuses of the pod: got %q, want no change after a terminal phase", got)
-								}
+							if earlier := (&statusLog{all: got[:len(got)-1]}); earlier.hasEnded() {
+								t.Errorf("statuses of the pod: got %q, want no change after a terminal phase", got)
 							}
 							starts := m.Calls("RunPodSandbox", "StartContainer")
 							if want == "Running" && len(starts) != 2 || want != "Running" && len(starts) != 0 {

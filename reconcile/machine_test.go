@@ -203,6 +203,45 @@ func (m *machine) recordSnapshot(s runtime.Snapshot) {
 	}
 }
 
+// A statusLog records the published phases and reasons of a pod in the format "Failed NodeAffinity",
+// without consecutive duplicates.
+type statusLog struct {
+	pod string     // name of the pod
+	mu  sync.Mutex // guards all
+	all []string
+}
+
+// watch makes o.Publish record the statuses.
+func (l *statusLog) watch(o *reconcile.Options) {
+	publish := o.Publish
+	o.Publish = func(c reconcile.Change) {
+		for _, r := range slices.Concat(c.Reports, c.Removed) {
+			if r.Key == key(l.pod) && r.Pod != nil {
+				l.add(strings.TrimSpace(string(r.Pod.Status.Phase) + " " + r.Pod.Status.Reason))
+			}
+		}
+		publish(c)
+	}
+}
+
+func (l *statusLog) add(status string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.all) == 0 || l.all[len(l.all)-1] != status {
+		l.all = append(l.all, status)
+	}
+}
+
+// hasEnded reports whether a phase was terminal.
+func (l *statusLog) hasEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.all, func(status string) bool {
+		phase, _, _ := strings.Cut(status, " ")
+		return manifest.IsTerminal(v1.PodPhase(phase))
+	})
+}
+
 func (m *machine) publish(c reconcile.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

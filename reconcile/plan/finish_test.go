@@ -85,6 +85,7 @@ func TestNext_Lost(t *testing.T) {
 // TestNext_FailsAfterAdmission checks that a pod of a cluster does not fail because of its containers
 // while podd has not decided whether it admits the pod.
 func TestNext_FailsAfterAdmission(t *testing.T) {
+	failures := 0 // inputs with which the pod fails because of its containers if it is admitted
 	rapid.Check(t, func(t *rapid.T) {
 		in := (&choices{data: rapid.SliceOfN(rapid.Byte(), 200, 300).Draw(t, "choices"), start: time.Now()}).input()
 		if in.Desired == nil {
@@ -107,5 +108,12 @@ func TestNext_FailsAfterAdmission(t *testing.T) {
 		if end := Next(in).Finished; end != nil && end.Failed && end.Reason == "" {
 			t.Fatalf("got end %+v before the verdict, want none", end)
 		}
+		in.Verdict.Answer = Admit
+		if end := Next(in).Finished; end != nil && end.Failed && end.Reason == "" {
+			failures++
+		}
 	})
+	if failures == 0 {
+		t.Error("pods that fail after they were admitted: got none, want some")
+	}
 }
