@@ -83,7 +83,7 @@ var fieldEffects = map[string]string{
 	"evictionMaxPodGracePeriod":        "Maximum grace period in seconds of a pod that is evicted because of evictionSoft.",
 	"evictionMinimumReclaim":           "Amounts above the thresholds that must be available again before podd stops evicting pods, by signal.",
 	"mergeDefaultEvictionSettings":     "Use the default thresholds for signals that evictionHard does not contain.",
-	"kernelMemcgNotification":          "Check the memory of the node at once when the kernel reports that it may be short. If false, podd only checks it every 10 s.",
+	"kernelMemcgNotification":          "Check the memory of the node at once when the kernel reports that it may be short. If false, podd only checks it periodically, at least every 10 s.",
 	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI volumes.",
 	"makeIPTablesUtilChains":           "podd creates no iptables chains. kube-proxy and the CNI plugins create the chains that they need.",
 	"iptablesMasqueradeBit":            obsoleteIPTables,

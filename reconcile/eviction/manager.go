@@ -13,9 +13,13 @@ import (
 	"podd/reconcile/state"
 )
 
-// observeInterval is the maximum interval between observations of the node. A kubelet uses the same
-// interval.
-const observeInterval = 10 * time.Second
+const (
+	// observeInterval is the maximum interval between observations of the node. A kubelet uses the same
+	// interval.
+	observeInterval = 10 * time.Second
+	// minObserveInterval is the interval if pods could reach the threshold of a disk within a second.
+	minObserveInterval = time.Second
+)
 
 // A Manager observes the node and publishes its pressure conditions. If the node is short of a
 // resource, it first reclaims what no pod needs, and then evicts one pod after the other. Its state
@@ -129,14 +133,27 @@ func (m *Manager) check(ctx context.Context) time.Duration {
 	d, amounts := m.observe(ctx)
 	reports := m.o.Reports()
 	m.updateEvicted(reports, time.Now())
+	wait := m.interval(amounts)
 	if len(d.Due) > 0 {
-		return m.act(ctx, d, observation{amounts, start}, reports)
+		wait = min(wait, m.act(ctx, d, observation{amounts, start}, reports))
+	} else {
+		m.hasLogged = false
 	}
-	m.hasLogged = false
 	if d.WakeAt.IsZero() {
+		return wait
+	}
+	return min(wait, max(time.Until(d.WakeAt), 0))
+}
+
+// interval returns the interval after an observation of these amounts. It is shorter than
+// observeInterval only if pods could reach the threshold of a disk in that time, because the kernel
+// does not report a lack of disk space.
+func (m *Manager) interval(amounts pressure.Observations) time.Duration {
+	left, isLimited := m.o.Policy.TimeToDiskPressure(amounts)
+	if !isLimited {
 		return observeInterval
 	}
-	return min(observeInterval, max(time.Until(d.WakeAt), 0))
+	return min(max(left, minObserveInterval), observeInterval)
 }
 
 // observe observes the node, publishes changed conditions and requests the next notification of the

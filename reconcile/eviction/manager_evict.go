@@ -65,9 +65,9 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshol
 			return 0, false
 		}
 		isRuntimeHung = isRuntimeHung || errors.Is(err, context.DeadlineExceeded)
-		if m.isResolved(due) {
+		if amounts := m.o.Observer.Observe(); isResolved(due, amounts) {
 			m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
-			return observeInterval, true
+			return m.interval(amounts), true
 		}
 	}
 	var usage map[types.UID]*pressure.Usage
@@ -123,10 +123,8 @@ func (m *Manager) reclaim(ctx context.Context, r Reclaimer, signal pressure.Sign
 	return err
 }
 
-// isResolved observes the node again, and reports whether none of the thresholds requires a
-// reclaim any more.
-func (m *Manager) isResolved(due []pressure.MetThreshold) bool {
-	amounts := m.o.Observer.Observe()
+// isResolved reports whether none of the thresholds requires a reclaim any more.
+func isResolved(due []pressure.MetThreshold, amounts pressure.Observations) bool {
 	for _, t := range due {
 		if o, ok := amounts.Signals[t.Signal]; !ok || !t.IsResolved(o) {
 			return false

@@ -171,6 +171,30 @@ func TestManager_Evicts(t *testing.T) {
 	})
 }
 
+// TestManager_DiskInterval checks that the node is observed more often if pods could reach the threshold
+// of a disk before the next observation.
+func TestManager_DiskInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := hardPolicy
+		p.Thresholds = append(slices.Clone(p.Thresholds), pressure.Threshold{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 200}, GracePeriod: 1500 * time.Millisecond})
+		m := newManagerTest(p)
+		m.node.disk = 106
+		m.checkAgain(t, "6 GiB left", observeInterval)
+		m.node.disk = 102
+		m.checkAgain(t, "2 GiB left", 4*time.Second)
+		m.node.memory = 150
+		m.checkAgain(t, "grace period of memory", 1500*time.Millisecond)
+		m.node.disk = 100
+		m.checkAgain(t, "nothing left", minObserveInterval)
+		m.node.disk = 99
+		m.checkAgain(t, "short of disk, but no pod", 1500*time.Millisecond)
+		m.node.memory = 1000
+		m.checkAgain(t, "only short of disk", observeInterval)
+		m.node.memory, m.node.disk = 50, 102
+		m.checkAgain(t, "short of memory, but no pod", 1500*time.Millisecond)
+	})
+}
+
 // TestManager_Soft checks the grace periods of a soft threshold.
 func TestManager_Soft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -270,13 +294,13 @@ func TestManager_Reclaims(t *testing.T) {
 		m := newManagerTest(hardPolicy)
 		m.run("web", 0, 300)
 		m.node.disk, m.reclaim.frees = 50, 50
-		m.checkAgain(t, "dead containers are sufficient", observeInterval)
+		m.checkAgain(t, "dead containers are sufficient", minObserveInterval)
 		m.node.disk, m.reclaim.frees, m.images.frees = 50, 10, 40
-		m.checkAgain(t, "dead containers and images are sufficient", observeInterval)
+		m.checkAgain(t, "dead containers and images are sufficient", minObserveInterval)
 		m.node.disk, m.images.frees, m.young.frees = 50, 10, 30
-		m.checkAgain(t, "with young images it is sufficient", observeInterval)
+		m.checkAgain(t, "with young images it is sufficient", minObserveInterval)
 		m.node.disk, m.young.frees, m.logs.frees = 50, 10, 20
-		m.checkAgain(t, "with logs it is sufficient", observeInterval)
+		m.checkAgain(t, "with logs it is sufficient", minObserveInterval)
 		m.node.disk, m.logs.frees = 50, 19
 		m.checkAgain(t, "nothing is sufficient", evictionCheckInterval, "web")
 		if got, want := []int{m.reclaim.calls, m.images.calls, m.young.calls, m.logs.calls}, []int{5, 4, 3, 2}; !slices.Equal(got, want) {

@@ -12,7 +12,8 @@ import (
 	"podd/reconcile/eviction/pressure"
 )
 
-// fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes.
+// fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes, and disk
+// is the available amount of 1000 GiB.
 type fakeNode struct {
 	mu           sync.Mutex // guards memory, disk, observed, armed and isComplete
 	memory, disk int64
@@ -34,7 +35,7 @@ func (n *fakeNode) Observe() pressure.Observations {
 	return pressure.Observations{
 		Layout: pressure.Layout{Nodefs: 1, Imagefs: 1, Containerfs: 1}, IsComplete: n.isComplete,
 		Signals: map[pressure.Signal]pressure.Observation{
-			pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory}, pressure.NodefsAvailable: {Capacity: 1000, Available: n.disk},
+			pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory}, pressure.NodefsAvailable: {Capacity: 1000 << 30, Available: n.disk << 30},
 		},
 	}
 }
@@ -56,10 +57,10 @@ func (n *fakeNode) Arm(distance int64) {
 	n.armed = append(n.armed, distance)
 }
 
-// hardPolicy has a hard threshold of 100 bytes for memory and disk.
+// hardPolicy has a hard threshold of 100 bytes for memory and of 100 GiB for the disk.
 var hardPolicy = pressure.Policy{
 	Thresholds: []pressure.Threshold{
-		{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100}}, {Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Amount: 100}},
+		{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100}}, {Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Amount: 100 << 30}},
 	},
 	TransitionPeriod: time.Minute,
 }
