@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -16,8 +17,7 @@ import (
 // podCounts contains the metrics about sandboxes, containers, images and plan rules.
 type podCounts struct {
 	startedPods, podErrors             prometheus.Counter
-	userNamespacePods                  prometheus.Counter // sandboxes with a user namespace
-	userNamespaceErrors                prometheus.Counter
+	userNamespaces                     userNamespaceCounts
 	sandboxDuration                    *prometheus.HistogramVec
 	sandboxErrors                      *prometheus.CounterVec
 	startedContainers, containerErrors *prometheus.CounterVec
@@ -35,8 +35,7 @@ func newPodCounts() podCounts {
 	return podCounts{
 		startedPods:          newCounter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
 		podErrors:            newCounter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
-		userNamespacePods:    newCounter("kubelet_started_user_namespaced_pods_total", "Attempts to create a pod sandbox with a user namespace."),
-		userNamespaceErrors:  newCounter("kubelet_started_user_namespaced_pods_errors_total", "Failed attempts to create a pod sandbox with a user namespace."),
+		userNamespaces:       newUserNamespaceCounts(),
 		sandboxDuration:      newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
 		sandboxErrors:        newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
 		startedContainers:    newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
@@ -55,15 +54,16 @@ func newPodCounts() podCounts {
 }
 
 func (c podCounts) collectors() []prometheus.Collector {
-	return append(c.imageVolumes.collectors(),
-		c.startedPods, c.podErrors, c.userNamespacePods, c.userNamespaceErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
+	return append(append(c.imageVolumes.collectors(), c.userNamespaces.collectors()...),
+		c.startedPods, c.podErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
 		c.pullDuration, c.ensuredImages, c.verifiedImages, c.collectedImages, c.evictions, c.evictionStatsAge, c.preemptions, c.ruleChanges,
 	)
 }
 
 // A Sandbox is an attempt to create a sandbox.
 type Sandbox struct {
-	Handler          string // "" for the runtime's default
+	UID              types.UID // of the pod
+	Handler          string    // "" for the runtime's default
 	HasUserNamespace bool
 	Duration         time.Duration
 	Err              error
@@ -77,19 +77,16 @@ func (c podCounts) RecordSandbox(s Sandbox) {
 		c.podErrors.Inc()
 		c.sandboxErrors.WithLabelValues(s.Handler).Inc()
 	}
-	if !s.HasUserNamespace {
-		return
-	}
-	c.userNamespacePods.Inc()
-	if s.Err != nil {
-		c.userNamespaceErrors.Inc()
+	if s.HasUserNamespace {
+		c.userNamespaces.recordSandbox(s.UID, s.Err)
 	}
 }
 
-// RecordContainerStart records an attempt to start a container. kind is "container",
-// "init_container" or "ephemeral_container". reason is "" if the container started. Otherwise it is
-// the reason in the container's status, such as "RunContainerError".
-func (c podCounts) RecordContainerStart(kind, reason string) {
+// RecordContainerStart records an attempt to start a container of the pod with this UID. kind is
+// "container", "init_container" or "ephemeral_container". reason is "" if the container started.
+// Otherwise it is the reason in the container's status, such as "RunContainerError".
+func (c podCounts) RecordContainerStart(uid types.UID, kind, reason string) {
+	c.userNamespaces.recordContainerStart(uid, reason != "")
 	c.startedContainers.WithLabelValues(kind).Inc()
 	if reason != "" {
 		c.containerErrors.WithLabelValues(kind, reason).Inc()

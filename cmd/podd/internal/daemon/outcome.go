@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"podd/manifest"
@@ -80,11 +81,11 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 			}
 		case plan.RunSandbox:
 			m.RecordSandbox(metrics.Sandbox{
-				Handler: runtimeClass(o.Pod), HasUserNamespace: o.Pod != nil && manifest.HasUserNamespace(&o.Pod.Object.Spec),
+				UID: uidOf(o.Pod), Handler: runtimeClass(o.Pod), HasUserNamespace: o.Pod != nil && manifest.HasUserNamespace(&o.Pod.Object.Spec),
 				Duration: o.Took, Err: o.Err,
 			})
 		case plan.StartContainer:
-			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
+			m.RecordContainerStart(uidOf(o.Pod), containerType(o.Pod, a.Container), o.Reason)
 			m.RecordImageVolumes(imageVolumes(o, a.Container))
 		case plan.ResizeContainer, plan.ResizePod:
 			m.RecordResize(o.Took, o.Err)
@@ -93,11 +94,9 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 				m.RecordPlainHook()
 			}
 		case plan.RunProbe:
-			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.ProbePassed, Duration: o.Took, Err: o.Err}
-			if o.Pod != nil {
-				p.UID = o.Pod.UID
-			}
-			m.RecordProbe(p)
+			m.RecordProbe(metrics.Probe{
+				Pod: o.Key, UID: uidOf(o.Pod), Container: a.Container, Kind: string(a.Kind), Passed: o.ProbePassed, Duration: o.Took, Err: o.Err,
+			})
 		}
 	}
 }
@@ -142,6 +141,14 @@ func pullNotifier(pulled chan<- struct{}, next func(effect.Outcome)) func(effect
 		default: // a notification is already pending
 		}
 	}
+}
+
+// uidOf returns the UID of a pod, or "".
+func uidOf(p *manifest.Pod) types.UID {
+	if p == nil {
+		return ""
+	}
+	return p.UID
 }
 
 // runtimeClass returns the RuntimeClass of a pod, or "".
