@@ -27,7 +27,7 @@ func (op *operation) recordUse() error {
 				f[keyState] = stateAnnounced
 			}
 		case isFromKubelet:
-			f[keyPersistentVolume], f[keyState], f[op.p.stateKey] = op.v.Volume, stateBegun, stateBegun
+			f[keyPersistentVolume], f[keyState], f[op.p.stateKey] = op.v.Volume, op.d.begunState(), op.d.begunState()
 		default:
 			f[keyPersistentVolume], f[keyState], f[op.p.stateKey] = op.v.Volume, cmp.Or(f[keyState], stateAnnounced), stateAnnounced
 		}

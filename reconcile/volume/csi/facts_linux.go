@@ -43,8 +43,10 @@ const lifecyclePersistent, lifecycleEphemeral = "Persistent", "Ephemeral"
 // mountedSuffix is appended. A volume that a kubelet mounted has no state.
 const (
 	stateAnnounced = "announced" // the driver has not been called
-	stateBegun     = "begun"     // the driver was called, but no call has succeeded yet
 	mountedSuffix  = " mounted"
+
+	// begunPrefix precedes the boot ID of the host if the driver was called, but no call has succeeded yet.
+	begunPrefix = "begun "
 )
 
 // facts are the content of a data file: the values by their keys.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/moby/sys/mountinfo"
 )
@@ -22,15 +23,17 @@ func (d *Drivers) isStateCurrent(state, path string) bool {
 	return false
 }
 
-// isFromEarlierBoot reports whether state was recorded after a successful call during an earlier boot of
-// the host.
+// isFromEarlierBoot reports whether state was recorded for a call during an earlier boot of the host.
 func (d *Drivers) isFromEarlierBoot(state string) bool {
-	switch state {
-	case "", stateAnnounced, stateBegun, d.bootID, d.bootID + mountedSuffix:
+	switch strings.TrimPrefix(state, begunPrefix) {
+	case "", stateAnnounced, d.bootID, d.bootID + mountedSuffix:
 		return false
 	}
 	return true
 }
+
+// begunState returns the state of a volume for which no call is known to have succeeded.
+func (d *Drivers) begunState() string { return begunPrefix + d.bootID }
 
 // currentState returns the state to record after a successful call for path. The state
 // contains the boot ID of the host and whether path is a mount point.

@@ -116,7 +116,7 @@ func (op *operation) publish(ctx context.Context) error {
 	oldState := f[op.p.stateKey]
 	isPublished := op.d.isStateCurrent(oldState, op.p.target)
 	if !isPublished {
-		f[op.p.stateKey] = stateBegun
+		f[op.p.stateKey] = op.d.begunState()
 		f.setLabel(op.v.SELinux.Context)
 		if err := f.save(op.p.dataDir); err != nil {
 			return err

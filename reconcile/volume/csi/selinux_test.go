@@ -149,6 +149,7 @@ func TestSELinux_Reboot(t *testing.T) {
 	}{
 		"mounts of podd":                   {[]types.UID{pod1, pod2, "pod-3"}, func(f facts) { f[keyState] = "earlier-boot" + mountedSuffix }},
 		"podd and a driver without mounts": {[]types.UID{pod1, pod2, "pod-3"}, func(f facts) { f[keyState] = "earlier-boot" }},
+		"calls without a result":           {[]types.UID{pod1, pod2, "pod-3"}, func(f facts) { f[keyState] = begunPrefix + "earlier-boot" }},
 		"kubelet":                          {[]types.UID{pod1, pod2, "pod-3"}, removePoddKeys},
 	} {
 		t.Run(name, func(t *testing.T) {

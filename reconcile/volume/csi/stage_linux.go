@@ -30,7 +30,7 @@ func (op *operation) stage(ctx context.Context) error {
 		return nil
 	}
 	isFirst = isFirst || f[keyState] == stateAnnounced
-	f[keyPersistentVolume], f[keyState] = op.v.Volume, stateBegun
+	f[keyPersistentVolume], f[keyState] = op.v.Volume, op.d.begunState()
 	f.setLabel(op.v.SELinux.Context)
 	if !op.caps.supportsStaging() {
 		f[keyState] = op.d.bootID
@@ -104,7 +104,7 @@ func (op *operation) unstageOtherLabel(ctx context.Context, f facts) error {
 	if err := s.checkUnmounted(); err != nil {
 		return err
 	}
-	f[keyState] = stateBegun
+	f[keyState] = op.d.begunState()
 	f.setLabel("")
 	return f.save(op.p.stageDataDir)
 }

@@ -104,7 +104,7 @@ func (d *Drivers) restoreStaged(id VolumeID, use publishedUse) error {
 	case err == nil && f[keyDriver] == id.Driver && f[keyHandle] == id.Handle:
 		return nil
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable):
-		f = facts{keyDriver: id.Driver, keyHandle: id.Handle, keyPersistentVolume: use.name, keyShared: "true", keyState: stateBegun}
+		f = facts{keyDriver: id.Driver, keyHandle: id.Handle, keyPersistentVolume: use.name, keyShared: "true", keyState: d.begunState()}
 		f.setLabel(use.label)
 		err = f.save(dir)
 	}
