@@ -29,8 +29,9 @@ type Cluster struct {
 	Services map[string]*Services
 	// CSIDrivers contains the CSIDrivers by name; nil until they were listed.
 	CSIDrivers map[string]*storage.CSIDriverSpec
-	// AttachedVolumes contains the volumes that are attached to this node. A key is the name that
-	// refs.AttachmentName returns. A value is the metadata that the attacher has returned.
+	// AttachedVolumes contains the volumes that are attached to this node. A key is the name of the
+	// object of kind AttachmentKind. A value is the metadata that the attacher has returned; nil for an
+	// iSCSI or Fibre Channel volume.
 	AttachedVolumes map[string]map[string]string
 }
 

@@ -98,7 +98,8 @@ func setKey[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
 // Kinds of objects. Only the first six can be in manifests. A ClusterTrustBundleList represents
 // all ClusterTrustBundles of a signer, and its name is the name of the signer. A TokenRequest
 // represents the token of a pod's service account, and a PodCertificateRequest represents the
-// certificate that a source of a pod's volume requests.
+// certificate that a source of a pod's volume requests. A VolumeAttachment also represents the attachment
+// of an iSCSI or Fibre Channel volume; its name is then that of the volume in the status of the Node.
 const (
 	ConfigMapKind    = "ConfigMap"
 	SecretKind       = "Secret"

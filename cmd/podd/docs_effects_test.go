@@ -84,7 +84,7 @@ var fieldEffects = map[string]string{
 	"evictionMinimumReclaim":           "Amounts above the thresholds that must be available again before podd stops evicting pods, by signal.",
 	"mergeDefaultEvictionSettings":     "Use the default thresholds for signals that evictionHard does not contain.",
 	"kernelMemcgNotification":          "Check the memory of the node at once when the kernel reports that it may be short. If false, podd only checks it periodically, at least every 10 s.",
-	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI volumes.",
+	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI, iSCSI and Fibre Channel volumes.",
 	"makeIPTablesUtilChains":           "podd creates no iptables chains. kube-proxy and the CNI plugins create the chains that they need.",
 	"iptablesMasqueradeBit":            obsoleteIPTables,
 	"iptablesDropBit":                  obsoleteIPTables,

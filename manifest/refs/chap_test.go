@@ -33,6 +33,7 @@ func chapObjects(p *manifest.Pod) manifest.Objects {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"},
 		Data:       map[string][]byte{"discovery.sendtargets.auth.username": []byte("u"), "discovery.sendtargets.auth.password": []byte("storage")},
 	}
+	o.Cluster.AttachedVolumes = map[string]map[string]string{"kubernetes.io/iscsi/::0": nil}
 	return o
 }
 
@@ -77,14 +78,18 @@ func TestListDriverRefs_CHAP(t *testing.T) {
 	o := chapObjects(p)
 	var got []string
 	for _, u := range refs.ListDriverRefs(&o, p.Object) {
-		got = append(got, u.Object.NamespacedName.String()+" "+u.FieldPath)
+		if u.Object.Kind == manifest.SecretKind {
+			got = append(got, u.Object.NamespacedName.String()+" "+u.FieldPath)
+		}
 	}
 	if want := "storage/key spec.volumes[0].iscsi.secretRef, shop/key spec.volumes[1].iscsi.secretRef"; strings.Join(got, ", ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	p.Object.Spec.Volumes[1].ISCSI.SessionCHAPAuth = false
 	o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ISCSI.SecretRef.Name = "../key"
-	if got := refs.ListDriverRefs(&o, p.Object); len(got) > 0 {
-		t.Errorf("got %v, want no references", got)
+	for _, u := range refs.ListDriverRefs(&o, p.Object) {
+		if u.Object.Kind == manifest.SecretKind {
+			t.Errorf("got a reference to %s, want none to Secrets", u.Object)
+		}
 	}
 }

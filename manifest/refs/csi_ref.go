@@ -116,8 +116,8 @@ func (d *csiVolume) volumeName() string {
 	return d.pv.Name
 }
 
-// ListDriverRefs returns references to the objects, such as Secrets, that CSI drivers and the iSCSI
-// initiator need for the volumes of a pod. It ignores a volume whose claim or PersistentVolume is
+// ListDriverRefs returns references to the objects that the CSI, iSCSI and Fibre Channel volumes of a pod
+// need, such as Secrets and attachments. It ignores a volume whose claim or PersistentVolume is
 // missing, because the driver of the volume is then unknown.
 func ListDriverRefs(o *manifest.Objects, pod *v1.Pod) []Ref {
 	return newLookup(o).driverRefs(pod)
@@ -130,8 +130,10 @@ func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 		if d != nil && (!o.IsFromServer() || o.driverWaitReason(d) == "") { // the names in manifests were validated
 			refs = append(refs, o.refsOf(pod, d)...)
 		}
-		if u := o.chapRef(pod, i); u != nil {
-			refs = append(refs, *u)
+		for _, u := range []*Ref{o.chapRef(pod, i), o.diskRef(pod, i)} {
+			if u != nil {
+				refs = append(refs, *u)
+			}
 		}
 	}
 	return refs
@@ -305,5 +307,13 @@ func AttachmentName(driver, handle, node string) string {
 // UniqueVolumeName returns the name that a volume of a CSI driver has in the status of a Node.
 // handle is the volume ID.
 func UniqueVolumeName(driver, handle string) v1.UniqueVolumeName {
-	return v1.UniqueVolumeName("kubernetes.io/csi/" + driver + "^" + handle)
+	return v1.UniqueVolumeName(csiNamePrefix + driver + "^" + handle)
+}
+
+const csiNamePrefix = "kubernetes.io/csi/"
+
+// IsCSIVolume reports whether the volume with this name in the status of a Node is a volume of a CSI
+// driver.
+func IsCSIVolume(name v1.UniqueVolumeName) bool {
+	return strings.HasPrefix(string(name), csiNamePrefix)
 }

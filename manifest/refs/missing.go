@@ -115,7 +115,7 @@ func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
 	return missingRefs
 }
 
-// list returns the references of a pod, including those of its CSI volumes and iSCSI disks.
+// list returns the references of a pod, including those of ListDriverRefs.
 func (r *resolver) list(p *manifest.Pod) []Ref {
 	if p == nil {
 		return nil

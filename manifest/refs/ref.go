@@ -30,7 +30,7 @@ type Ref struct {
 	// pod contains it.
 	PersistentVolume string
 	// Volume is the name of the attached volume in the status of a Node; "" if the object is not
-	// a VolumeAttachment.
+	// the attachment of a volume.
 	Volume v1.UniqueVolumeName
 }
 
@@ -44,7 +44,7 @@ const (
 	forMount                 // a claim for a volume that is mounted
 	forEphemeral             // variables of an ephemeral container; no other container waits for them
 	forSandbox               // a RuntimeClass, which determines the handler of the sandbox
-	forDriver                // parameters of calls to a CSI driver, or credentials of an iSCSI disk
+	forDriver                // parameters of calls to a CSI driver, attachments, or credentials of an iSCSI disk
 )
 
 // List returns the references of a pod, in the order of its fields.

@@ -193,6 +193,20 @@ func (l *testNode) setVolumesAttached(names ...v1.UniqueVolumeName) {
 	l.putNode(n, "MODIFIED")
 }
 
+// failStatusPatches sets whether updates of the Node's status fail. The caller must hold mu of the
+// fakeAPI.
+func (l *testNode) failStatusPatches(fail bool) {
+	l.fault = nil
+	if fail {
+		l.fault = func(q *http.Request) (*http.Response, error) {
+			if q.Method == "PATCH" && strings.HasSuffix(q.URL.Path, "/nodes/n1/status") {
+				return nil, fmt.Errorf("response lost")
+			}
+			return nil, nil
+		}
+	}
+}
+
 // missingAttachment returns the published reason why the volume of diskPod is not attached, or the
 // zero value.
 func (l *testNode) missingAttachment() manifest.MissingObject {
@@ -205,12 +219,7 @@ func (l *testNode) missingAttachment() manifest.MissingObject {
 // volume in volumesInUse.
 func (l *testNode) addAttachedDiskPod(va *storage.VolumeAttachment) {
 	l.change(func() {
-		l.fault = func(q *http.Request) (*http.Response, error) {
-			if q.Method == "PATCH" && strings.HasSuffix(q.URL.Path, "/nodes/n1/status") {
-				return nil, fmt.Errorf("response lost")
-			}
-			return nil, nil
-		}
+		l.failStatusPatches(true)
 		l.setVolumesAttached(diskVolume)
 		l.putObject("volumeattachments", va, "ADDED")
 		l.putPod(diskPod(l), "ADDED")

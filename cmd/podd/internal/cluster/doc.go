@@ -52,13 +52,12 @@
 //
 // volumesInUse of the Node's status (in_use.go) names CSI volumes that a controller attaches, and all
 // iSCSI and Fibre Channel volumes. It names such a volume as long as a bound pod uses the volume or
-// the volume is on this node. podd does not call the driver of a CSI volume before the API server has
-// confirmed a status that names the volume. It does not wait before it attaches other disks. After a
-// start, podd keeps the names in the status until all pods and volumes were listed.
-// podd considers a CSI volume attached (objects_attach.go) when volumesAttached names it and its
-// VolumeAttachment confirms the attachment. podd reads the VolumeAttachment with a GET, because a
-// node may not watch it. podd also reads the Node again, because the watch may not have reported
-// the newest version yet. podd considers the volume attached until volumesAttached no longer names
+// the volume is on this node. podd does not mount the volume before the API server has confirmed a
+// status that names the volume. After a start, podd keeps the names in the status until all pods and
+// volumes were listed. podd considers a volume attached (objects_attach.go) when volumesAttached names
+// it and, for a CSI volume, its VolumeAttachment confirms the attachment. podd reads the
+// VolumeAttachment with a GET, because a node may not watch it. podd also reads the Node again, because
+// the watch may not have reported the newest version yet. podd considers the volume attached until volumesAttached no longer names
 // it. If an attachment takes long, podd reads and reports the error of the volume's attacher. The
 // kubelet does not report this error.
 //
@@ -113,8 +112,8 @@
 // because the key is only in memory and in the volume. Its PodCertificateRequest is watched until the
 // certificate is issued. All Services and all CSIDrivers are watched. podd keeps only the parts of a
 // Service that become environment variables. A PersistentVolume and its driver may need further
-// objects: Secrets of other namespaces, tokens and a VolumeAttachment. They are looked up after the
-// volume and the driver were read. During an outage the interval between attempts for a cached
+// objects: Secrets of other namespaces, tokens and an attachment. They are looked up after the volume
+// and the driver were read. During an outage the interval between attempts for a cached
 // object grows up to 30 seconds. As in the kubelet, PriorityClasses are not looked up, because the
 // API server has written the priority into the pod. The differences from the kubelet are:
 //

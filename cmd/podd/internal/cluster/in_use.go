@@ -13,8 +13,8 @@ import (
 
 // volumesInUse tracks the volumes that the attach-detach controller must not detach: the volumes
 // of bound pods and the volumes that are still on this node. podd names them in volumesInUse of
-// the Node's status. podd must not call a CSI driver for a volume before the API server has confirmed
-// the status that names the volume. Otherwise the controller could detach the volume during the call.
+// the Node's status. podd must not mount a volume before the API server has confirmed the status that
+// names the volume. Otherwise the controller could detach the volume while it is mounted.
 // volumesInUse is safe for concurrent use.
 type volumesInUse struct {
 	mu      sync.Mutex // guards all following fields

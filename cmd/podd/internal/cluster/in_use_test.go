@@ -2,16 +2,59 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 )
+
+// TestDiskAttachment checks that podd treats an iSCSI volume as attached when volumesInUse and
+// volumesAttached of the Node's status name it, and at once if no controller attaches volumes.
+func TestDiskAttachment(t *testing.T) {
+	const name = v1.UniqueVolumeName("kubernetes.io/iscsi/192.0.2.1:iqn.2001-04.com.example:disk:1")
+	ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: string(name)}}
+	for _, usesController := range []bool{true, false} {
+		t.Run(fmt.Sprintf("controller %t", usesController), func(t *testing.T) {
+			runNode(t, func(_ *testNode, o *Options) { o.EnableControllerAttachDetach = usesController }, func(l *testNode) {
+				check := func(when string, wantAttached bool, wantReason string) {
+					t.Helper()
+					l.advance(time.Minute)
+					c := l.objects().Cluster
+					_, isAttached := c.AttachedVolumes[ref.Name]
+					if reason := c.Missing[ref].Message; isAttached != wantAttached || !strings.Contains(reason, wantReason) || wantReason == "" && reason != "" {
+						t.Errorf("%s: got attached %t, reason %q; want attached %t, reason %q", when, isAttached, reason, wantAttached, wantReason)
+					}
+				}
+				pod := newPodWithVolumes("a", v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{TargetPortal: "192.0.2.1", IQN: "iqn.2001-04.com.example:disk", Lun: 1}})
+				pod.Spec.NodeName = "n1"
+				l.change(func() { l.putPod(pod, "ADDED"); l.failStatusPatches(usesController); l.setVolumesAttached(name) })
+				if !usesController {
+					check("without a controller", true, "")
+					return
+				}
+				check("attached, but not in volumesInUse", false, "has not been added to the list of VolumesInUse")
+				l.change(func() { l.failStatusPatches(false); l.setVolumesAttached() })
+				check("in volumesInUse, but not attached", false, "is not attached yet according to the node's status")
+				l.change(func() { l.setVolumesAttached(name) })
+				check("attached", true, "")
+				if n := l.countRequests("GET volumeattachments")[0]; n != 0 {
+					t.Errorf("got %d GETs of VolumeAttachments, want none, because iSCSI volumes have none", n)
+				}
+				l.change(func() { l.setVolumesAttached() })
+				check("detached", false, "is not attached yet according to the node's status")
+			})
+		})
+	}
+}
 
 // TestDisksInUse checks that volumesInUse names iSCSI and Fibre Channel volumes as long as a bound pod
 // uses them or they are on this node, and keeps their names if podd cannot read them.

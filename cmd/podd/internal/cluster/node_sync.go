@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 	"podd/runtime/atomicfile"
 	"podd/server"
@@ -115,7 +116,7 @@ func (s *nodeSyncer) disksInUse(stored []v1.UniqueVolumeName) []v1.UniqueVolumeN
 		return disks
 	}
 	return append(disks, slices.DeleteFunc(slices.Clone(stored), func(name v1.UniqueVolumeName) bool {
-		return !strings.HasPrefix(string(name), "kubernetes.io/iscsi/") && !strings.HasPrefix(string(name), "kubernetes.io/fc/")
+		return refs.IsCSIVolume(name)
 	})...)
 }
 

@@ -139,9 +139,6 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 			podRefs = refs.ListClusterPod(pod)
 		}
 		uses[pod] = podRefs
-		for _, name := range refs.DiskVolumeNames(&r.published, pod) {
-			volumes.names[name] = true
-		}
 		for _, u := range append(slices.Clip(podRefs), refs.ListDriverRefs(&r.published, pod)...) {
 			desired[u.Object] = objectUse{pod, u}
 			if _, hasResult := r.results[u.Object]; !hasResult && u.Object.Kind == "PersistentVolumeClaim" {
@@ -153,7 +150,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 	}
 	r.podRefs = uses
-	r.shared.volumesInUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because these lookups read volumesInUse
+	r.shared.volumesInUse.setDesired(volumes) // must be called before the lookups of attachments start, because these lookups read volumesInUse
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
 			r.startLookup(ctx, d.pod, d.ref)
@@ -187,6 +184,8 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 		switch {
 		case u.Token != nil:
 			l.renewToken(ctx, pod, u.Token)
+		case u.Volume != "" && !refs.IsCSIVolume(u.Volume) && !r.o.EnableControllerAttachDetach:
+			l.send(ctx, lookupResult{object: attachment(nil)}) // no controller attaches volumes, and podd itself attaches disks
 		case u.Volume != "":
 			l.followAttachment(ctx, u.Volume, r.o.NodeName, r.shared)
 		case u.Object.Kind == "PersistentVolumeClaim":

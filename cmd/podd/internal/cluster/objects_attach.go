@@ -11,6 +11,7 @@ import (
 	storage "k8s.io/api/storage/v1"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 )
 
 const (
@@ -27,7 +28,8 @@ const (
 //
 // podd writes volumesInUse of the Node's status, and the attach-detach controller writes
 // volumesAttached. followAttachment considers a volume attached when both lists name it and its
-// VolumeAttachment confirms the attachment, and until volumesAttached no longer names it.
+// VolumeAttachment confirms the attachment, and until volumesAttached no longer names it. An iSCSI or
+// Fibre Channel volume has no VolumeAttachment.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
 	startedAt, attacherErr := time.Now(), error(nil)
 	b := backoff{initialWait: firstLookupWait}
@@ -45,9 +47,9 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			l.reportPending(ctx, startedAt, attacherErr, "volume %s is not attached yet according to the node's status", volume)
 			check = time.After(withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck)))
 		default:
-			a, err := l.client.getCurrentAttachment(ctx, node, volume, l.ref.Name)
+			metadata, err := l.client.confirmAttachment(ctx, node, volume, l.ref.Name)
 			if err == nil {
-				l.send(ctx, lookupResult{object: attachment(a.Status.AttachmentMetadata)})
+				l.send(ctx, lookupResult{object: attachment(metadata)})
 				b = backoff{initialWait: firstLookupWait}
 				continue
 			}
@@ -58,7 +60,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 		case <-reportedChanged:
 		case <-nodesChanged:
 		case <-check:
-			if isReported && !isAttached {
+			if isReported && !isAttached && refs.IsCSIVolume(volume) {
 				_, err := l.client.getAttachment(ctx, l.ref.Name)
 				attacherErr = findAttachError(err)
 			}
@@ -99,11 +101,11 @@ func isListedAsAttached(n *v1.Node, volume v1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(n.Status.VolumesAttached, func(a v1.AttachedVolume) bool { return a.Name == volume })
 }
 
-// getCurrentAttachment returns the VolumeAttachment with the given name, or an error if the volume
-// is not attached. A controller that detaches a volume first removes the volume from the Node's
-// status. getCurrentAttachment therefore reads the Node, because the cached Node may be out of
-// date.
-func (c *client) getCurrentAttachment(ctx context.Context, node string, volume v1.UniqueVolumeName, name string) (*storage.VolumeAttachment, error) {
+// confirmAttachment returns the metadata of the VolumeAttachment with the given name, or an error if
+// the volume is not attached. A controller that detaches a volume first removes the volume from the
+// Node's status. confirmAttachment therefore reads the Node, because the cached Node may be out of
+// date. It returns nil for a volume without a VolumeAttachment.
+func (c *client) confirmAttachment(ctx context.Context, node string, volume v1.UniqueVolumeName, name string) (map[string]string, error) {
 	n := &v1.Node{}
 	if err := c.do(ctx, c.core.Get().Resource("nodes").Name(node), n); err != nil {
 		return nil, err
@@ -111,7 +113,14 @@ func (c *client) getCurrentAttachment(ctx context.Context, node string, volume v
 	if !isListedAsAttached(n, volume) {
 		return nil, errors.New("not attached yet according to the node's status")
 	}
-	return c.getAttachment(ctx, name)
+	if !refs.IsCSIVolume(volume) {
+		return nil, nil
+	}
+	a, err := c.getAttachment(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return a.Status.AttachmentMetadata, nil
 }
 
 // getAttachment returns the VolumeAttachment with the given name, or an error if its volume is
