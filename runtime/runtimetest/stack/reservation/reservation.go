@@ -16,12 +16,12 @@ import (
 )
 
 // maxReservations is the maximum number of reservations in a table.
-const maxReservations = 128
+const maxReservations = 64
 
 // A Reservation contains the resources that are reserved for one stack.
 type Reservation struct {
 	Number    int          // at least 0 and less than maxReservations
-	Subnet    netip.Prefix // a /24 subnet; pods get their addresses from it
+	Subnet    netip.Prefix // a /22 subnet, for 1,021 pods
 	Dir       string       // the directory of the stack
 	StateFile string       // path of a file that exists while a detached stack exists
 	Owner     Owner        // the process that destroys the stack; zero if the stack is detached
@@ -57,7 +57,7 @@ func choose(dir string, reservations []Reservation, usedSubnets []netip.Prefix) 
 	for _, second := range []byte{88, 188} {
 	number:
 		for n := range maxReservations {
-			r := Reservation{Number: n, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second, byte(n), 0}), 24)}
+			r := Reservation{Number: n, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second, byte(4 * n), 0}), 22)}
 			for _, t := range reservations {
 				if t.Number == n {
 					continue number
@@ -71,5 +71,5 @@ func choose(dir string, reservations []Reservation, usedSubnets []netip.Prefix) 
 			return r, nil
 		}
 	}
-	return Reservation{}, fmt.Errorf("choosing a subnet for %s: all of 10.88.0.0/17 and 10.188.0.0/17 are in use", dir)
+	return Reservation{}, fmt.Errorf("choosing a subnet for %s: all of 10.88.0.0/16 and 10.188.0.0/16 are in use", dir)
 }

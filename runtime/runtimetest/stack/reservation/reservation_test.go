@@ -32,11 +32,11 @@ func TestTake_AvoidsUsedSubnets(t *testing.T) {
 		name, want string
 		used       []string
 	}{
-		{"no subnet in use", "10.88.0.0/24", nil},
-		{"other subnets in use", "10.88.0.0/24", []string{"192.168.0.0/16", "10.96.0.0/12", "fd00::/8"}},
-		{"first subnet in use", "10.88.1.0/24", []string{"10.88.0.0/24"}},
-		{"part of the first subnet in use", "10.88.1.0/24", []string{"10.88.0.128/25"}},
-		{"all of the first range in use", "10.188.0.0/24", []string{"10.88.0.0/16"}},
+		{"no subnet in use", "10.88.0.0/22", nil},
+		{"other subnets in use", "10.88.0.0/22", []string{"192.168.0.0/16", "10.96.0.0/12", "fd00::/8"}},
+		{"first subnet in use", "10.88.4.0/22", []string{"10.88.0.0/22"}},
+		{"part of the first subnet in use", "10.88.4.0/22", []string{"10.88.3.128/25"}},
+		{"all of the first range in use", "10.188.0.0/22", []string{"10.88.0.0/16"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := take(t, table(t, test.used...)); got.Subnet.String() != test.want {
