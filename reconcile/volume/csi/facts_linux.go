@@ -45,7 +45,8 @@ const (
 	stateAnnounced = "announced" // the driver has not been called
 	mountedSuffix  = " mounted"
 
-	// begunPrefix precedes the boot ID of the host if the driver was called, but no call has succeeded yet.
+	// begunPrefix precedes the boot ID of the host if the driver was called, but no call has succeeded
+	// yet.
 	begunPrefix = "begun "
 )
 

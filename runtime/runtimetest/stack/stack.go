@@ -11,7 +11,7 @@
 //			cni/ certs.d/
 //
 // Package reservation reserves the resources outside this directory, so that stacks of any number of
-// processes can run at the same time: a bridge (podds<n>), a subnet (10.88.<4n>.0/22, and one of
+// processes can run at the same time: a bridge (podds<n>), a subnet (10.88.<4*n>.0/22, and one of
 // IPv6) and a cgroup parent (/podd-stack-<n>). Destroy removes all of them. [Reap] removes them for
 // stacks of killed processes.
 //

@@ -57,9 +57,9 @@
 // volumes were listed. podd considers a volume attached (objects_attach.go) when volumesAttached names
 // it and, for a CSI volume, its VolumeAttachment confirms the attachment. podd reads the
 // VolumeAttachment with a GET, because a node may not watch it. podd also reads the Node again, because
-// the watch may not have reported the newest version yet. podd considers the volume attached until volumesAttached no longer names
-// it. If an attachment takes long, podd reads and reports the error of the volume's attacher. The
-// kubelet does not report this error.
+// the watch may not have reported the newest version yet. podd considers the volume attached until
+// volumesAttached no longer names it. If an attachment takes long, podd reads and reports the error of
+// the volume's attacher. The kubelet does not report this error.
 //
 // podd publishes the CSI drivers of the node (registrar.go) as the kubelet does: in an annotation
 // and in topology labels of the Node, and in the CSINode. podd always creates the CSINode at the

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -22,8 +21,8 @@ import (
 func TestDiskAttachment(t *testing.T) {
 	const name = v1.UniqueVolumeName("kubernetes.io/iscsi/192.0.2.1:iqn.2001-04.com.example:disk:1")
 	ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: string(name)}}
-	for _, usesController := range []bool{true, false} {
-		t.Run(fmt.Sprintf("controller %t", usesController), func(t *testing.T) {
+	for test, usesController := range map[string]bool{"with a controller": true, "without a controller": false} {
+		t.Run(test, func(t *testing.T) {
 			runNode(t, func(_ *testNode, o *Options) { o.EnableControllerAttachDetach = usesController }, func(l *testNode) {
 				check := func(when string, wantAttached bool, wantReason string) {
 					t.Helper()
