@@ -150,18 +150,19 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 		g.addedSlots--
 	}
 	g.addedSlots, g.lastProgress = max(g.addedSlots, 0), now
-	if err == nil {
-		g.tuneLocked(e, now)
-	}
+	g.tuneLocked(e, err, now)
 	g.admitLocked()
 }
 
-// tuneLocked passes the duration of e, a start that has succeeded, to the tuner, and applies the
-// limit of the tuner. It does nothing if the limit has changed since e was admitted, if there are
-// added slots, or if no start waits.
-func (g *Gate) tuneLocked(e *gatedStart, now time.Time) {
+// tuneLocked passes the duration of e, a start that has returned, to the tuner, and applies the limit of
+// the tuner. It ignores the duration if the start has failed, if the limit has changed since e was
+// admitted, or if there are added slots. If no start waits, it ends the burst.
+func (g *Gate) tuneLocked(e *gatedStart, err error, now time.Time) {
 	waiting := g.waitingLocked()
-	if e.limit == g.tuner.limit && g.addedSlots == 0 && waiting > 0 {
+	switch {
+	case waiting == 0:
+		g.tuner.endBurst()
+	case err == nil && e.limit == g.tuner.limit && g.addedSlots == 0:
 		g.tuner.add(e.rank, now.Sub(e.admittedAt), waiting)
 	}
 }
