@@ -2,10 +2,13 @@ package eviction
 
 import (
 	"maps"
+	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 )
@@ -70,6 +73,22 @@ func (m *Manager) isEvicting(reports []*state.Report, isHard bool, now time.Time
 		}
 	}
 	return false
+}
+
+// mustAwaitCleanup reports whether the Manager must wait for the volumes of a pod that has just finished,
+// because removing them may free enough of the disk. A pod that fills a disk often ends by itself when a
+// write fails. On a full disk, the end of such a pod may not be recorded yet.
+func (m *Manager) mustAwaitCleanup(reports []*state.Report, signal pressure.Signal, now time.Time) bool {
+	if signal.Condition() != v1.NodeDiskPressure || !m.cleanupDeadline.IsZero() && !now.Before(m.cleanupDeadline) {
+		return false
+	}
+	isCleaningUp := slices.ContainsFunc(reports, func(r *state.Report) bool {
+		return r.Decision.Phase == plan.PhaseWindDown && now.Before(r.DecisionSince.Add(maxCleanup))
+	})
+	if isCleaningUp && m.cleanupDeadline.IsZero() {
+		m.cleanupDeadline = now.Add(maxCleanup)
+	}
+	return isCleaningUp
 }
 
 // isEvictable reports whether stopping the pod would release resources: it has not finished, and

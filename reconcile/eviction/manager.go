@@ -35,6 +35,9 @@ type Manager struct {
 	// not sufficient and evicted no pod. It does not apply if a pod can be evicted.
 	retryAt   map[pressure.Threshold]time.Time
 	hasLogged bool // whether the log contains that no pod can be evicted
+	// cleanupDeadline is the time after which the Manager does not wait for finished pods during the current
+	// shortage; zero if it has not waited yet.
+	cleanupDeadline time.Time
 }
 
 // ManagerOptions are the options of a Manager. All except OnEvict are required.
@@ -137,7 +140,7 @@ func (m *Manager) check(ctx context.Context) time.Duration {
 	if len(d.Due) > 0 {
 		wait = min(wait, m.act(ctx, d, observation{amounts, start}, reports))
 	} else {
-		m.hasLogged = false
+		m.hasLogged, m.cleanupDeadline = false, time.Time{}
 	}
 	if d.WakeAt.IsZero() {
 		return wait

@@ -26,15 +26,18 @@ const (
 	// evicted without waiting for the result.
 	reclaimTimeout = 15 * time.Second
 	usageTimeout   = 25 * time.Second
+	// maxCleanup is the time in which the volumes of a finished pod are usually removed. It also limits
+	// the wait for all finished pods, because on a busy node some pod may always be finishing.
+	maxCleanup = 5 * time.Second
 )
 
 // act reclaims the resource of the most urgent threshold, or evicts a pod. It returns the time until
-// the next check. It does nothing while an evicted pod is being stopped, because stopping that pod
-// may be sufficient. If there is no pod to evict, it acts on a threshold only once in observeInterval,
-// because the kernel may send notifications more often.
+// the next check. It does nothing while an evicted pod is being stopped or a finished pod is being
+// cleaned up, because this may be sufficient. If there is no pod to evict, it acts on a threshold only
+// once in observeInterval, because the kernel may send notifications more often.
 func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observation, reports []*state.Report) time.Duration {
 	met := d.Due[0]
-	if m.isEvicting(reports, met.IsHard(), time.Now()) {
+	if m.isEvicting(reports, met.IsHard(), time.Now()) || m.mustAwaitCleanup(reports, met.Signal, time.Now()) {
 		return evictionCheckInterval
 	}
 	if wait := time.Until(m.retryAt[met.Threshold]); wait > 0 {

@@ -327,6 +327,54 @@ func TestManager_Reclaims(t *testing.T) {
 	})
 }
 
+// TestManager_AwaitsCleanup checks that no pod is evicted while a pod that has just finished is being
+// cleaned up, because its volumes may be large enough. Pods are evicted even if a pod is always
+// finishing or is never cleaned up, and a shortage of memory does not wait.
+func TestManager_AwaitsCleanup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m *managerTest
+		reset := func() {
+			m = newManagerTest(hardPolicy)
+			m.run("web", 0, 300)
+			m.run("hog", 0, 900)
+			m.node.disk = 50
+		}
+		finish := func(phase plan.Phase) {
+			r := *m.reports["hog"]
+			r.Observed, r.Decision.Phase, r.DecisionSince = nil, phase, time.Now()
+			m.reports["hog"] = &r
+		}
+		reset()
+		finish(plan.PhaseWindDown)
+		m.checkAgain(t, "the pod is being cleaned up", evictionCheckInterval)
+		if m.reclaim.calls > 0 {
+			t.Error("the pod is being cleaned up: got a reclaim, want none")
+		}
+		finish(plan.PhaseCleanedUp)
+		m.node.disk = 900
+		m.checkAgain(t, "enough space after the cleanup", observeInterval)
+
+		m.node.disk = 50
+		for range 5 {
+			finish(plan.PhaseWindDown)
+			m.checkAgain(t, "pods are always finishing", evictionCheckInterval)
+			time.Sleep(time.Second)
+		}
+		finish(plan.PhaseWindDown)
+		m.checkAgain(t, "no more waits during this shortage", evictionCheckInterval, "web")
+
+		reset()
+		finish(plan.PhaseWindDown)
+		time.Sleep(maxCleanup)
+		m.checkAgain(t, "the cleanup hangs", evictionCheckInterval, "web")
+
+		reset()
+		m.node.disk, m.node.memory = 900, 50
+		finish(plan.PhaseWindDown)
+		m.checkAgain(t, "memory", evictionCheckInterval, "web")
+	})
+}
+
 // TestManager_MemoryFirst checks that the node is observed while disk space is reclaimed and while
 // the usage of the disk is measured. If the node becomes short of memory, the reclaim or the
 // measurement must end.
