@@ -52,7 +52,7 @@ var pressureCases = []pressureCase{
 	{name: "a disk full of images"},
 	{name: "a disk full of logs", script: `yes "$(head -c 4000 /dev/zero | tr '\0' x)"; exec sleep 100000`},
 	{name: "a disk full of a volume", script: "cat /dev/zero >/hog/x; exec sleep 100000"},
-	{name: "a disk without inodes", script: "i=0; while :; do i=$((i+1)); : >/hog/$i || sleep 1; done"},
+	{name: "a disk without inodes", script: "i=0; while :; do i=$((i+1)); true >/hog/$i || sleep 1; done"},
 	{name: "a pod that uses the memory", script: fmt.Sprintf("head -c %d /dev/zero >/hog/x; exec sleep 100000", hogMemory), medium: v1.StorageMediumMemory},
 }
 
