@@ -229,6 +229,7 @@ func checkTurn(in Input, a StartContainer) error {
 		case m.spec.Name == a.Container:
 			return nil
 		case m.kind != KindRegular && f.wasRegularCreated():
+		case m.kind == KindInit && m.last == nil && f.wasLaterCreated(m): // the runtime no longer lists m
 		case m.kind == KindInit && !(m.hasState(runtime.Exited) && m.last.ExitCode == 0),
 			m.kind == KindSidecar && !m.hasRun,
 			m.kind == KindSidecar && f.isHookPending(m),
