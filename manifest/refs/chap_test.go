@@ -1,6 +1,7 @@
 package refs_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,25 +72,25 @@ func TestResolved_CHAPSecretMissing(t *testing.T) {
 	}
 }
 
-// TestListDriverRefs_CHAP checks the references to the Secrets of iSCSI disks. A volume without CHAP has
-// none, and a Secret with an invalid name is not looked up.
+// TestListDriverRefs_CHAP checks the references to the attachments and Secrets of iSCSI disks. A volume
+// without CHAP has no Secret, and a Secret with an invalid name is not looked up.
 func TestListDriverRefs_CHAP(t *testing.T) {
 	p := chapPod()
 	o := chapObjects(p)
-	var got []string
-	for _, u := range refs.ListDriverRefs(&o, p.Object) {
-		if u.Object.Kind == manifest.SecretKind {
-			got = append(got, u.Object.NamespacedName.String()+" "+u.FieldPath)
+	check := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, u := range refs.ListDriverRefs(&o, p.Object) {
+			got = append(got, u.Object.Kind+" "+u.Object.NamespacedName.String()+" "+u.FieldPath)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if want := "storage/key spec.volumes[0].iscsi.secretRef, shop/key spec.volumes[1].iscsi.secretRef"; strings.Join(got, ", ") != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	const attachment = "VolumeAttachment /kubernetes.io/iscsi/::0 "
+	check("Secret storage/key spec.volumes[0].iscsi.secretRef", attachment+"spec.volumes[0]",
+		"Secret shop/key spec.volumes[1].iscsi.secretRef", attachment+"spec.volumes[1]")
 	p.Object.Spec.Volumes[1].ISCSI.SessionCHAPAuth = false
 	o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ISCSI.SecretRef.Name = "../key"
-	for _, u := range refs.ListDriverRefs(&o, p.Object) {
-		if u.Object.Kind == manifest.SecretKind {
-			t.Errorf("got a reference to %s, want none to Secrets", u.Object)
-		}
-	}
+	check(attachment+"spec.volumes[0]", attachment+"spec.volumes[1]")
 }

@@ -28,8 +28,7 @@ const (
 //
 // podd writes volumesInUse of the Node's status, and the attach-detach controller writes
 // volumesAttached. followAttachment considers a volume attached when both lists name it and its
-// VolumeAttachment confirms the attachment, and until volumesAttached no longer names it. An iSCSI or
-// Fibre Channel volume has no VolumeAttachment.
+// VolumeAttachment confirms the attachment, and until volumesAttached no longer names it.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
 	startedAt, attacherErr := time.Now(), error(nil)
 	b := backoff{initialWait: firstLookupWait}
@@ -60,8 +59,8 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 		case <-reportedChanged:
 		case <-nodesChanged:
 		case <-check:
-			if isReported && !isAttached && refs.IsCSIVolume(volume) {
-				_, err := l.client.getAttachment(ctx, l.ref.Name)
+			if isReported && !isAttached {
+				_, err := l.client.getAttachment(ctx, volume, l.ref.Name)
 				attacherErr = findAttachError(err)
 			}
 		case <-ctx.Done():
@@ -104,7 +103,7 @@ func isListedAsAttached(n *v1.Node, volume v1.UniqueVolumeName) bool {
 // confirmAttachment returns the metadata of the VolumeAttachment with the given name, or an error if
 // the volume is not attached. A controller that detaches a volume first removes the volume from the
 // Node's status. confirmAttachment therefore reads the Node, because the cached Node may be out of
-// date. It returns nil for a volume without a VolumeAttachment.
+// date.
 func (c *client) confirmAttachment(ctx context.Context, node string, volume v1.UniqueVolumeName, name string) (map[string]string, error) {
 	n := &v1.Node{}
 	if err := c.do(ctx, c.core.Get().Resource("nodes").Name(node), n); err != nil {
@@ -113,19 +112,16 @@ func (c *client) confirmAttachment(ctx context.Context, node string, volume v1.U
 	if !isListedAsAttached(n, volume) {
 		return nil, errors.New("not attached yet according to the node's status")
 	}
+	return c.getAttachment(ctx, volume, name)
+}
+
+// getAttachment returns the metadata of the VolumeAttachment with the given name, or an error if the
+// volume is not attached. It returns nil for an iSCSI or Fibre Channel volume, which has no
+// VolumeAttachment.
+func (c *client) getAttachment(ctx context.Context, volume v1.UniqueVolumeName, name string) (map[string]string, error) {
 	if !refs.IsCSIVolume(volume) {
 		return nil, nil
 	}
-	a, err := c.getAttachment(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return a.Status.AttachmentMetadata, nil
-}
-
-// getAttachment returns the VolumeAttachment with the given name, or an error if its volume is
-// not attached.
-func (c *client) getAttachment(ctx context.Context, name string) (*storage.VolumeAttachment, error) {
 	a := &storage.VolumeAttachment{}
 	if err := c.do(ctx, c.storage.Get().Resource("volumeattachments").Name(name), a); err != nil {
 		return nil, err
@@ -134,7 +130,7 @@ func (c *client) getAttachment(ctx context.Context, name string) (*storage.Volum
 	case a.DeletionTimestamp != nil:
 		return nil, errors.New("volume attachment is being deleted")
 	case a.Status.Attached:
-		return a, nil
+		return a.Status.AttachmentMetadata, nil
 	case a.Status.AttachError != nil:
 		return nil, attachError{errors.New("AttachVolume.Attach failed: " + sanitize(a.Status.AttachError.Message))}
 	}
