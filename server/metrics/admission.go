@@ -2,11 +2,9 @@ package metrics
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"podd/server"
@@ -16,13 +14,7 @@ import (
 type admissionCounts struct {
 	admitted         *prometheus.CounterVec
 	containersPerPod prometheus.Histogram
-	*admittedPods
-}
-
-// An admittedPods records the UIDs of the pods that were counted, so that each pod is counted once.
-type admittedPods struct {
-	mu      sync.Mutex // guards all following fields
-	counted map[types.UID]bool
+	counted          *podSet // the pods that were counted, so that each pod is counted once
 }
 
 func newAdmissionCounts() admissionCounts {
@@ -30,31 +22,21 @@ func newAdmissionCounts() admissionCounts {
 		admitted: newCounterVec("kubelet_pod_level_resources_admission_total", "Admitted pods, by whether the pod or its containers have resources, and by QoS class.",
 			"config_mode", "qos_class"),
 		containersPerPod: newHistogram("kubelet_containers_per_pod_count", "Number of regular containers of admitted pods.", prometheus.ExponentialBuckets(1, 2, 5)),
-		admittedPods:     &admittedPods{counted: map[types.UID]bool{}},
+		counted:          newPodSet(),
 	}
 }
 
 // update counts a pod when it is first admitted; see Metrics.UpdatePod.
 func (c admissionCounts) update(before, after *server.PodView, isAdmitted bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	p := after.Pod
 	if before != nil && before.Pod.UID != p.UID {
-		delete(c.counted, before.Pod.UID)
+		c.counted.remove(before.Pod.UID)
 	}
-	if !isAdmitted || p.DeletionTimestamp != nil || c.counted[p.UID] {
+	if !isAdmitted || p.DeletionTimestamp != nil || !c.counted.add(p.UID) {
 		return
 	}
-	c.counted[p.UID] = true
 	c.containersPerPod.Observe(float64(len(p.Spec.Containers)))
 	c.admitted.WithLabelValues(resourceLevels(p), strings.ToLower(string(p.Status.QOSClass))).Inc()
-}
-
-// stopTracking removes a pod that was deleted.
-func (c admissionCounts) stopTracking(uid types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.counted, uid)
 }
 
 // resourceLevels returns the kubelet's label value that states whether the pod itself, its

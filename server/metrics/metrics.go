@@ -180,7 +180,7 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason, after.InsufficientResource)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
-		m.userNamespaces.stopTracking(before.Pod.UID)
+		m.userNamespaces.starting.remove(before.Pod.UID)
 		m.deleteUIDSeries(before.Pod.UID) // the pod was replaced: each edit of a static pod changes its UID
 	}
 }
@@ -190,8 +190,8 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 func (m *Metrics) DeletePod(last *server.PodView, now time.Time) {
 	m.deletePodSeries(types.NamespacedName(last.Key()))
 	m.startCounts.stopTracking(last.Pod.UID)
-	m.admissionCounts.stopTracking(last.Pod.UID)
-	m.userNamespaces.stopTracking(last.Pod.UID)
+	m.admissionCounts.counted.remove(last.Pod.UID)
+	m.userNamespaces.starting.remove(last.Pod.UID)
 	m.resizeCounts.endDeferred(last, resizeTerminated, now)
 }
 

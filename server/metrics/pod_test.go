@@ -115,8 +115,8 @@ func TestAdmissions(t *testing.T) {
 		`kubelet_pod_level_resources_admission_total{config_mode="pod_level",qos_class="burstable"} 1`)
 	h.DeletePod(h.last, time.Unix(9, 0))
 	h.DeletePod(&server.PodView{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "4"}}}, time.Unix(9, 0))
-	if len(h.counted) > 0 {
-		t.Errorf("after the pods were deleted: got %v, want no tracked pods", h.counted)
+	if len(h.counted.uids) > 0 {
+		t.Errorf("after the pods were deleted: got %v, want no tracked pods", h.counted.uids)
 	}
 }
 
