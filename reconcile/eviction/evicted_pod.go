@@ -77,7 +77,8 @@ func (m *Manager) isEvicting(reports []*state.Report, isHard bool, now time.Time
 
 // mustAwaitCleanup reports whether the Manager must wait for the volumes of a pod that has just finished,
 // because removing them may free enough of the disk. A pod that fills a disk often ends by itself when a
-// write fails. On a full disk, the end of such a pod may not be recorded yet.
+// write fails. On a full disk, the end of such a pod may not be recorded yet. The first wait during a
+// shortage sets m.cleanupDeadline.
 func (m *Manager) mustAwaitCleanup(reports []*state.Report, signal pressure.Signal, now time.Time) bool {
 	if signal.Condition() != v1.NodeDiskPressure || !m.cleanupDeadline.IsZero() && !now.Before(m.cleanupDeadline) {
 		return false

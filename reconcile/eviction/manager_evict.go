@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// evictionCheckInterval is the interval between checks while an evicted pod is being stopped.
+	// evictionCheckInterval is the interval between checks while an evicted pod is being stopped or a
+	// finished pod is being cleaned up.
 	evictionCheckInterval = time.Second
 	// cleanupTimeout is the time after the grace period in which an evicted pod must have stopped.
 	// After that, another pod is evicted. A kubelet uses the same value.
