@@ -44,7 +44,7 @@ func TestEviction_Disk(t *testing.T) {
 				t.Errorf("conditions of the evicted pod: got %+v, want a true DisruptionTarget with the reason %s", p.Pod.Status.Conditions, v1.PodReasonTerminationByKubelet)
 			}
 			d.untilJournaled(d.untilPod("has stopped", "hog", hasFailed("Evicted")), "Evicted")
-			k.wantFree()
+			k.untilFree()
 			if why, _ := d.verb("why", "hog"); !strings.Contains(why, "evicted because of "+test.signal+": ") || !strings.Contains(why, ", threshold ") {
 				t.Errorf("podd why: got\n%s\nwant the signal %s and its threshold in it", why, test.signal)
 			}

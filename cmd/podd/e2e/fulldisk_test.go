@@ -133,7 +133,7 @@ func (d *daemon) untilStopped(reason string) {
 func testFullDiskLimit(t *testing.T, script string) {
 	d, k := onFullDisk(t, script, "4Mi", nil)
 	d.untilStopped("Evicted")
-	k.wantFree()
+	k.untilFree()
 	d.crash()
 	d.untilPod("stays evicted", "web", hasFailed("Evicted"))
 }
@@ -161,7 +161,7 @@ func testFullDiskExit(t *testing.T, script string) {
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.apply(p)
 	d.untilStopped("")
-	k.wantFree()
+	k.untilFree()
 	d.crash()
 	d.untilPod("is still failed", "web", hasFailed(""))
 }
@@ -170,7 +170,7 @@ func testFullDiskRemoval(t *testing.T, script string) {
 	d, k := onFullDisk(t, script, "", nil)
 	d.remove("web")
 	d.untilGone("web")
-	k.wantFree()
+	k.untilFree()
 }
 
 // TestReadOnlyDisk checks that podd stops pods although its root directory has become read-only, so that

@@ -137,16 +137,19 @@ func (k *loopDisk) leaveFree(free int64) {
 	}
 }
 
-// wantFree fails the test unless the disk has free blocks and inodes again.
-func (k *loopDisk) wantFree() {
+// untilFree waits until the disk has free blocks and inodes again.
+func (k *loopDisk) untilFree() {
 	k.d.t.Helper()
-	var st unix.Statfs_t
-	if err := unix.Statfs(k.dir, &st); err != nil {
-		k.d.t.Fatal(err)
-	}
-	if st.Bfree < 1000 || st.Ffree < 100 {
-		k.d.t.Errorf("free space of the disk: got %d blocks and %d inodes, want at least 1000 blocks and 100 inodes", st.Bfree, st.Ffree)
-	}
+	k.d.eventually("the disk has free space", func() error {
+		var st unix.Statfs_t
+		if err := unix.Statfs(k.dir, &st); err != nil {
+			return err
+		}
+		if st.Bfree < 1000 || st.Ffree < 100 {
+			return fmt.Errorf("got %d free blocks and %d free inodes, want at least 1000 blocks and 100 inodes", st.Bfree, st.Ffree)
+		}
+		return nil
+	})
 }
 
 // fail syncs all writes and then reports an error to ext4, which makes the file system
