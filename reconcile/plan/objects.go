@@ -24,7 +24,7 @@ func (f *facts) runsWithoutObjects(d *Decision) bool {
 }
 
 func (f *facts) showMissing(d *Decision) {
-	d.Why, d.NeedsUser = f.in.Objects.MissingMessage+"; the pod keeps running with the current content of the object", true
+	d.Why, d.NeedsUser = f.in.Objects.MissingMessage+"; the pod keeps running, and its volumes keep their current content", true
 }
 
 // hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated,
