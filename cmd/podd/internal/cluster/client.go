@@ -83,12 +83,24 @@ func newClient(config *rest.Config, o *Options) *client {
 	}
 	config.UserAgent = "podd/" + o.Version
 	config.WarningHandler = rest.NoWarnings{}
-	if o.OnRequest != nil {
-		config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return &countingTransport{next, o.OnRequest} }
-	}
+	config.WrapTransport = o.wrapTransport(config.Host)
 	config.ContentType = o.ContentType
 	config.AcceptContentTypes = o.ContentType + ",application/json"
 	return &client{host: displayHost(config.Host), closeConnections: dialer.CloseAll}
+}
+
+// wrapTransport returns a function that adds the counter and the tracer of requests to a transport. host
+// is the URL of the API server.
+func (o *Options) wrapTransport(host string) func(http.RoundTripper) http.RoundTripper {
+	return func(t http.RoundTripper) http.RoundTripper {
+		if o.OnRequest != nil {
+			t = &countingTransport{t, o.OnRequest}
+		}
+		if o.Tracer != nil {
+			t = &tracingTransport{t, o.Tracer, basePath(host)}
+		}
+		return t
+	}
 }
 
 // initRESTClients creates the REST clients of c. They share connections.

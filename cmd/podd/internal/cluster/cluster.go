@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,6 +95,8 @@ type Options struct {
 	// response, or "<error>" if there was no response. host is the host and port of the API server.
 	// Calls may be concurrent. It may be nil.
 	OnRequest func(code, method, host string)
+	// Tracer creates the spans of requests to the API server; nil means that there are none.
+	Tracer trace.Tracer
 	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
 	// It may be nil.
 	OnSchedulable func(schedulable bool)
