@@ -1,7 +1,7 @@
 package node
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,30 +10,79 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/reconcile/eviction/pressure"
 )
 
-// memInfoPath is the file that ReadMemInfo reads.
+// memInfoPath is the file that describes the memory of the host.
 const memInfoPath = "/proc/meminfo"
 
 // ReadMemInfo returns the value of a field of /proc/meminfo in bytes.
 func ReadMemInfo(field string) (int64, error) {
-	f, err := os.Open(memInfoPath)
+	all, err := readMemInfo()
 	if err != nil {
-		return 0, fmt.Errorf("reading the memory of the host: %w", err)
+		return 0, err
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, rest, _ := strings.Cut(lines.Text(), ":")
-		if name != field {
-			continue
-		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the memory of the host: %s of %s: %w", field, memInfoPath, err)
-		}
-		return kib << 10, nil
+	return all.field(field)
+}
+
+// A memInfo contains the text of the fields of /proc/meminfo by name.
+type memInfo map[string]string
+
+func readMemInfo() (memInfo, error) {
+	text, err := os.ReadFile(memInfoPath)
+	if err != nil {
+		return nil, fmt.Errorf("reading the memory of the host: %w", err)
 	}
-	return 0, fmt.Errorf("reading the memory of the host: %s has no field %s", memInfoPath, field)
+	return parseMemInfo(string(text)), nil
+}
+
+func parseMemInfo(text string) memInfo {
+	all := memInfo{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			all[name] = strings.TrimSpace(value)
+		}
+	}
+	return all
+}
+
+// field returns the value of a field in bytes.
+func (m memInfo) field(name string) (int64, error) {
+	text, ok := m[name]
+	if !ok {
+		return 0, fmt.Errorf("reading the memory of the host: %s has no field %s", memInfoPath, name)
+	}
+	kib, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of the host: %s of %s: %w", name, memInfoPath, err)
+	}
+	return kib << 10, nil
+}
+
+// available returns the memory of the host and the part of it that is available to pods.
+//
+// As in the kubelet, only anonymous memory and page cache without its inactive part are in use. These
+// are the amounts that both versions of cgroups report for the root cgroup, so the value of
+// /stats/summary is the same. Memory of the kernel, such as its slab caches, counts as available,
+// because the kernel releases most of it on demand.
+//
+// Unlike in the kubelet, preallocated huge pages are in use, because no process can use them as
+// other memory.
+func (m memInfo) available() (pressure.Observation, error) {
+	var errs []error
+	value := func(name string) int64 {
+		n, err := m.field(name)
+		errs = append(errs, err)
+		return n
+	}
+	total := value("MemTotal")
+	pageCache := value("Cached") + value("Buffers") + value("SwapCached")
+	used := value("AnonPages") + pageCache - value("Inactive(file)")
+	if _, ok := m["Hugetlb"]; ok { // missing in a kernel without huge pages
+		used += value("Hugetlb")
+	}
+	return pressure.Observation{Capacity: total, Available: max(total-max(used, 0), 0)}, errors.Join(errs...)
 }
 
 // ReadHugePages returns the total size in bytes of all huge pages of each page size. The keys are

@@ -188,15 +188,11 @@ func (p *PressureObserver) checkImageDisk(images pressure.Observation, at time.T
 	p.hasNoImageDiskSize = isInvalid
 }
 
-// observeMemory returns the memory of the host. Like the kubelet, observeMemory counts inactive page
-// cache as available.
+// observeMemory returns the memory of the host.
 func observeMemory() (pressure.Observation, error) {
-	var all [3]int64
-	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {
-		var err error
-		if all[i], err = ReadMemInfo(field); err != nil {
-			return pressure.Observation{}, err
-		}
+	m, err := readMemInfo()
+	if err != nil {
+		return pressure.Observation{}, err
 	}
-	return pressure.Observation{Capacity: all[0], Available: all[1] + all[2]}, nil
+	return m.available()
 }
