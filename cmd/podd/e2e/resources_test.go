@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"podd/reconcile/node"
 	"podd/server"
 )
 
@@ -123,7 +123,7 @@ func TestFullNode(t *testing.T) {
 func TestPodsPerCore(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--pods-per-core=1")
-	for i := range runtime.NumCPU() {
+	for i := range node.CountCPUs() {
 		name := fmt.Sprintf("pod%d", i)
 		d.apply(d.pod(name, shell("a", serve(name))))
 		d.untilApplied(name)

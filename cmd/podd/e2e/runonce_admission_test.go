@@ -4,13 +4,14 @@ package e2e
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/reconcile/node"
 )
 
 // exclusive returns a script that fails if a container with the same script runs at the same time.
@@ -68,7 +69,7 @@ func TestRunOnce_QueueAllocatable(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	d.write("config", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"+
-		fmt.Sprintf("systemReserved: {cpu: %dm}\n", 1000*runtime.NumCPU()-500))
+		fmt.Sprintf("systemReserved: {cpu: %dm}\n", 1000*node.CountCPUs()-500))
 	long := d.jobPod("a", never, requestingCPU(shell("c", "mkdir /trace/busy; "+note("a")+"sleep 33; rmdir /trace/busy"), "400m"))
 	d.writePods("pods", d.jobPod("b", never, requestingCPU(shell("c", exclusive("b")), "300m")), long, d.jobPod("small", never, requestingCPU(shell("c", note("small")), "50m")))
 	began := time.Now()

@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"runtime"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -24,7 +23,7 @@ func ReadResources(cfg *config.Config) (capacity, allocatable render.Resources, 
 		return capacity, allocatable, err
 	}
 	capacity = render.Resources{
-		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: node.ReadMaxPids(),
+		MilliCPU: node.CountCPUs() * 1000, Memory: memory, EphemeralStorage: disk, Pids: node.ReadMaxPids(),
 	}
 	allocatable, err = Allocatable(&cfg.Resources, capacity)
 	return capacity, allocatable, err

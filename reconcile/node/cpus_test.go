@@ -1,0 +1,35 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// TestCountCPUs checks that the CPUs in the file of the kernel are counted, and that the CPUs of podd
+// are counted if the file cannot be used.
+func TestCountCPUs(t *testing.T) {
+	own := int64(runtime.NumCPU())
+	for name, tt := range map[string]struct {
+		text string
+		want int64
+	}{
+		"one CPU":         {"0\n", 1},
+		"one range":       {"0-191\n", 192},
+		"offline CPUs":    {"0-3,6,8-9\n", 7},
+		"empty file":      {"\n", own},
+		"unknown content": {"all\n", own},
+	} {
+		path := filepath.Join(t.TempDir(), "online")
+		if err := os.WriteFile(path, []byte(tt.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := countCPUs(path); got != tt.want {
+			t.Errorf("%s: got %d CPUs, want %d", name, got, tt.want)
+		}
+	}
+	if got := countCPUs(filepath.Join(t.TempDir(), "online")); got != own {
+		t.Errorf("no file: got %d CPUs, want %d", got, own)
+	}
+}
