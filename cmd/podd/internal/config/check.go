@@ -178,14 +178,13 @@ func (c *checker) checkDurations() {
 			c.errorf(d.field, "%s is negative", d.value.Duration)
 		}
 	}
-	if p := k.ContainerLogMonitorInterval; p != nil && p.Duration != 0 && p.Duration < 3*time.Second {
+	if p := k.ContainerLogMonitorInterval; p != nil && p.Duration < 3*time.Second {
 		c.errorf("containerLogMonitorInterval", "%s is too short; must be at least 3s", p.Duration)
 	}
 	if _, err := parseLogSize(k.ContainerLogMaxSize); k.ContainerLogMaxSize != "" && err != nil {
 		c.errorf("containerLogMaxSize", "%q is not a size such as 10Mi", k.ContainerLogMaxSize)
 	}
-	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 &&
-		(p.Duration < time.Second || p.Duration > 300*time.Second) {
+	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && (p.Duration < time.Second || p.Duration > 300*time.Second) {
 		c.errorf("crashLoopBackOff.maxContainerRestartPeriod", "%s is out of range; must be between 1s and 300s", p.Duration)
 	}
 }

@@ -37,14 +37,11 @@ func (r *resolver) resolveRuntime(c *Config) {
 		return validation.IsDNS1123Subdomain(class)
 	})
 	c.UnsafeSysctls, c.DefaultSysctls = k.AllowedUnsafeSysctls, defaultSysctls(k)
-	c.MaxRestartPeriod = d.CrashLoopBackOff.MaxContainerRestartPeriod.Duration
-	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 {
-		c.MaxRestartPeriod = p.Duration
-	}
+	c.MaxRestartPeriod = derefOr(k.CrashLoopBackOff.MaxContainerRestartPeriod, d.CrashLoopBackOff.MaxContainerRestartPeriod).Duration
 	c.LogMaxSize, _ = parseLogSize(cmp.Or(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
 	c.LogMaxFiles = int(derefOr(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
 	c.LogWorkers = int(derefOr(k.ContainerLogMaxWorkers, new(int32(defaultLogWorkers))))
-	c.LogCheckInterval = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
+	c.LogCheckInterval = derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval).Duration
 	r.resolveDeadContainers(c)
 	c.MaxParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
