@@ -169,5 +169,8 @@ func (c *checker) checkTaints() {
 		if err := checkTaint(t, taints[:i]); err != nil {
 			c.errorf(joinIndex("registerWithTaints", i), "%v", err)
 		}
+		if t.TimeAdded != nil {
+			c.errorf(joinIndex("registerWithTaints", i)+".timeAdded", "cannot be configured, as in the kubelet; remove this field")
+		}
 	}
 }
