@@ -67,9 +67,6 @@ type Cluster struct {
 func (r *resolver) resolveCluster(c *Config) {
 	f, k, d := r.flags, r.kubelet, newDefaults()
 	taints := r.parseTaints()
-	if f.CloudProvider != "" && f.CloudProvider != "external" {
-		r.addProblem(manifest.Error, "--cloud-provider", "unknown value %q; must be external", f.CloudProvider)
-	}
 	if f.Kubeconfig == "" {
 		if f.BootstrapKubeconfig != "" {
 			r.addProblem(manifest.Error, "--bootstrap-kubeconfig", "needs --kubeconfig, the path of the kubeconfig to write")
@@ -77,6 +74,7 @@ func (r *resolver) resolveCluster(c *Config) {
 		r.warnClusterFlags()
 		return
 	}
+	r.checkCloudProvider()
 	if c.RunOnce {
 		r.addProblem(manifest.Error, "--kubeconfig", "cannot be used together with --runonce; remove one of them")
 	}
@@ -104,6 +102,33 @@ func (r *resolver) resolveCluster(c *Config) {
 		EventQPS: int(derefOr(k.EventRecordQPS, d.EventRecordQPS)), EventBurst: int(cmp.Or(k.EventBurst, d.EventBurst)),
 		ContentType: cmp.Or(k.ContentType, d.ContentType),
 	}
+}
+
+// externalCloud is the only valid value of --cloud-provider.
+const externalCloud = "external"
+
+// formerClouds contains the cloud providers that earlier kubelets contained. The values are the versions
+// of Kubernetes that have removed them (KEP-2395 and the change logs of Kubernetes).
+var formerClouds = map[string]string{
+	"auto-detect": "1.10",
+	"cloudstack":  "1.15", "ovirt": "1.15", "photon": "1.15",
+	"openstack": "1.26",
+	"aws":       "1.27",
+	"azure":     "1.30", "vsphere": "1.30",
+	"gce": "1.31",
+}
+
+// checkCloudProvider checks the value of --cloud-provider.
+func (r *resolver) checkCloudProvider() {
+	name := r.flags.CloudProvider
+	if name == "" || name == externalCloud {
+		return
+	}
+	if version := formerClouds[name]; version != "" {
+		r.addProblem(manifest.Error, "--cloud-provider", "%q was removed from the kubelet in Kubernetes %s; use %s together with the cloud controller manager of your cloud", name, version, externalCloud)
+		return
+	}
+	r.addProblem(manifest.Error, "--cloud-provider", "unknown value %q; must be %s", name, externalCloud)
 }
 
 // warnClusterFlags adds a warning for each flag that is set but has no effect without a cluster. It
