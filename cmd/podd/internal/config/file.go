@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 
 	"podd/manifest"
@@ -70,37 +69,69 @@ func findDropIns(dir string) ([]string, error) {
 	return files, nil
 }
 
-// readLayers reads the files of --config and --config-dir. If some files cannot be read, readLayers
-// returns an error that names these files. It then still returns the layers and problems of all
-// other files, so that Load can report everything at once.
-func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
-	var files []string
+// A Document is the content of a configuration file, or of a ConfigMap.
+type Document struct {
+	Path string `json:"path"` // shown in problems; the path of a file
+	// Dir is the directory to which relative paths in the document refer.
+	Dir  string `json:"dir"`
+	Data []byte `json:"data"`
+	// IsMain is set for the document of --config, and not set for a drop-in.
+	IsMain bool `json:"isMain,omitempty"`
+}
+
+// readDocument reads a configuration file.
+func readDocument(path string, isMain bool) (Document, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Document{}, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return Document{}, fmt.Errorf("reading configuration %q: %w", path, err)
+	}
+	return Document{Path: path, Dir: dir, Data: data, IsMain: isMain}, nil
+}
+
+// ReadDocuments reads the files of --config and --config-dir in the order in which they apply. If some
+// files cannot be read, ReadDocuments returns all others and an error that names these files.
+func ReadDocuments(f *Flags) ([]Document, error) {
+	var docs []Document
 	var errs []error
+	read := func(path string, isMain bool) {
+		d, err := readDocument(path, isMain)
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		docs = append(docs, d)
+	}
 	if f.Config != "" {
-		files = append(files, f.Config)
+		read(f.Config, true)
 	}
 	if f.ConfigDir != "" {
 		dropIns, err := findDropIns(f.ConfigDir)
-		errs = append(errs, err)
-		files = append(files, dropIns...)
-	}
-	var layers []*layer
-	var problems []manifest.Problem
-	for _, path := range files {
-		data, err := readFile(path)
 		if err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		l, found := parseLayer(path, data)
-		problems = append(problems, found...)
-		if l != nil && path == f.Config {
-			l.addDefaultEvictionHard()
-		}
-		if l != nil {
-			layers = append(layers, l)
+		for _, path := range dropIns {
+			read(path, false)
 		}
 	}
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	return layers, problems, errors.Join(errs...)
+	return docs, errors.Join(errs...)
+}
+
+// parseDocuments returns a layer for each valid document, and the problems of all documents.
+func parseDocuments(docs []Document) (layers []*layer, problems []manifest.Problem) {
+	for _, d := range docs {
+		l, found := parseLayer(d)
+		problems = append(problems, found...)
+		if l == nil {
+			continue
+		}
+		if d.IsMain {
+			l.addDefaultEvictionHard()
+		}
+		layers = append(layers, l)
+	}
+	return layers, problems
 }

@@ -36,9 +36,20 @@ func (e Errors) Error() string {
 }
 
 // Load reads the files that the flags name and returns the Config. It may return warnings
-// together with an error. If the error is not nil, the Config must not be used.
+// together with an error. If the error is not nil, the Config must not be used. If files cannot be
+// read, Load also reports the problems of the other files.
 func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
-	layers, problems, readErr := readLayers(&flags)
+	docs, readErr := ReadDocuments(&flags)
+	cfg, warnings, err := LoadDocuments(flags, docs, host)
+	if readErr != nil {
+		err = errors.Join(readErr, err)
+	}
+	return cfg, warnings, err
+}
+
+// LoadDocuments is like Load, but uses docs instead of the files that the flags name.
+func LoadDocuments(flags Flags, docs []Document, host HostFacts) (Config, []Warning, error) {
+	layers, problems := parseDocuments(docs)
 	tree := newMergedTree()
 	for _, l := range layers {
 		tree.apply(l)
@@ -48,7 +59,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 	tree.apply(flagLayer)
 	user, err := tree.decode()
 	if err != nil {
-		return Config{}, nil, errors.Join(readErr, err)
+		return Config{}, nil, err
 	}
 	c := &checker{kubelet: user, merged: tree, host: host}
 	problems = append(problems, c.check()...)
@@ -70,9 +81,9 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return Config{}, warnings, errors.Join(readErr, errs)
+		return Config{}, warnings, errs
 	}
-	return cfg, warnings, readErr
+	return cfg, warnings, nil
 }
 
 // sortProblems sorts problems by file and position, as an editor shows them. The problems of flags come

@@ -208,7 +208,7 @@ func FuzzParseLayer(f *testing.F) {
 	f.Add([]byte("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" +
 		"a: &a [1]\n<<: {b: *a}\nmaxPods: 1e3\nclusterDNS: [~, {}]\nlogging: {vmodule: [{verbosity: -1}]}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l, problems := parseLayer("f.yaml", data)
+		l, problems := parseLayer(Document{Path: "f.yaml", Data: data})
 		if l == nil {
 			if len(problems) == 0 {
 				t.Error("got neither a layer nor a problem")

@@ -15,11 +15,11 @@ import (
 	"podd/manifest/schema"
 )
 
-// parseLayer parses the KubeletConfiguration in a file. parseLayer omits invalid fields from the
-// layer and returns a problem for each of them. If data is not a KubeletConfiguration, the layer is
-// nil and the problem is an error.
-func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
-	l, problems := parseFile(path, data, kubeletSchema())
+// parseLayer parses a KubeletConfiguration. parseLayer omits invalid fields from the layer and returns
+// a problem for each of them. If d is not a KubeletConfiguration, the layer is nil and the problem is
+// an error.
+func parseLayer(d Document) (*layer, []manifest.Problem) {
+	l, problems := parseFile(d.Path, d.Data, kubeletSchema())
 	if l == nil {
 		return nil, problems
 	}
@@ -27,7 +27,7 @@ func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 		return nil, []manifest.Problem{p}
 	}
 	problems = append(problems, l.removeInvalid(kubeletSchema())...)
-	resolvePaths(l)
+	resolvePaths(l, d.Dir)
 	sortByPosition(problems)
 	return l, problems
 }
@@ -119,14 +119,9 @@ func checkKind(l *layer) (problem manifest.Problem, ok bool) {
 	return manifest.Problem{}, true
 }
 
-// resolvePaths makes the paths in a file absolute. A relative path in a file is relative to
-// the directory of the file. A relative path on the command line is relative to the working
-// directory.
-func resolvePaths(l *layer) {
-	dir, err := filepath.Abs(filepath.Dir(l.path))
-	if err != nil {
-		return // the working directory is unknown, so only absolute paths are valid
-	}
+// resolvePaths makes the paths in a document absolute. A relative path refers to dir. A relative path on
+// the command line is relative to the working directory.
+func resolvePaths(l *layer, dir string) {
 	for _, path := range []string{
 		"staticPodPath", "resolvConf", "podLogsDir", "tlsCertFile", "tlsPrivateKeyFile", "authentication.x509.clientCAFile",
 	} {
