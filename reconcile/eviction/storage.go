@@ -21,6 +21,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/collect"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/reconcile/state"
@@ -34,7 +35,7 @@ import (
 const checkInterval = 10 * time.Second
 
 // A StorageLimiter evicts pods that exceed the sizeLimit of an emptyDir or the
-// ephemeral-storage limit of their containers.
+// ephemeral-storage limit of their containers. As in the kubelet, it does not evict critical pods.
 type StorageLimiter struct {
 	o                      StorageOptions
 	hasLoggedMissingLayers bool                       // whether a warning was logged that the runtime reports no layers
@@ -53,8 +54,8 @@ type StorageOptions struct {
 	// Restarts reports whether an evicted pod of a manifest on this node starts again; see
 	// plan.Eviction.
 	Restarts bool
-	// ReportProblems is called with the problems of all pods that could not be measured completely,
-	// when these problems change.
+	// ReportProblems is called when the problems change: of all pods that could not be measured
+	// completely, and of all critical pods that exceed a limit.
 	ReportProblems func(ctx context.Context, problems []manifest.Problem)
 }
 
@@ -92,6 +93,8 @@ type measurement struct {
 	hasStorageLimit bool // whether a limit of ephemeral-storage applies
 	usage           plan.DiskUse
 	errsByPart      map[string]error // errors of the parts of the pod that could not be measured
+	// unenforcedLimit is the limit that a critical pod exceeds; nil if there is none.
+	unenforcedLimit *plan.ExceededLimit
 }
 
 // check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
@@ -115,7 +118,7 @@ func (k *StorageLimiter) check(ctx context.Context) {
 		k.evict(ctx, m)
 	}
 	if ctx.Err() == nil {
-		k.recordFailures(ctx, measurements)
+		k.reportProblems(ctx, append(k.recordFailures(measurements), unenforcedLimitProblems(measurements)...))
 	}
 }
 
@@ -124,20 +127,25 @@ func (k *StorageLimiter) check(ctx context.Context) {
 const excessGracePeriod = time.Second
 
 // evict evicts a pod that exceeds a limit. If the pod is being deleted, it shortens the grace
-// period to excessGracePeriod instead. It returns false if the pod exceeds no limit.
+// period to excessGracePeriod instead. If the pod is critical, it only sets m.unenforcedLimit. It
+// returns false if the pod exceeds no limit.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
-	reason := m.usage.EvictionReason(&r.Pod.Spec)
-	if reason == "" {
+	exceeded := m.usage.ExceededLimit(&r.Pod.Spec)
+	if exceeded == nil {
 		return false
+	}
+	if pressure.IsProtected(r.Pod) {
+		m.unenforcedLimit = exceeded
+		return true
 	}
 	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {
-		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", reason)
+		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", exceeded.Message())
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGracePeriod)
 		return true
 	}
-	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: reason, Restarts: k.o.Restarts})
+	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: exceeded.Message(), Restarts: k.o.Restarts})
 	return true
 }
 

@@ -185,6 +185,40 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 	}
 }
 
+// TestStorageLimiter_Critical checks that a critical pod that exceeds a limit is neither evicted nor
+// stopped faster. The exceeded limit is a problem of the pod, which does not change with the usage.
+func TestStorageLimiter_Critical(t *testing.T) {
+	pods := podsOf(diskPod("critical", "1Mi"), diskPod("deleted", "1Mi"), diskPod("small", "1Ti"), diskPod("normal", "1Mi"))()
+	for _, r := range pods[:3] {
+		r.Pod.Spec.Priority = new(int32(manifest.CriticalPriority))
+	}
+	pods[1].Version = nil
+	got, usage := evictions{}, &layers{of: map[string]int64{"app": 2 << 20}, reported: true}
+	var reported [][]manifest.Problem
+	k := NewStorageLimiter(StorageOptions{
+		Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Reports: func() []*state.Report { return pods },
+		Router: got, Layers: usage, Log: slog.New(slog.DiscardHandler),
+		ReportProblems: func(_ context.Context, all []manifest.Problem) { reported = append(reported, all) },
+	})
+	k.check(t.Context())
+	usage.of = map[string]int64{"app": 3 << 20}
+	k.check(t.Context())
+	if len(got) != 1 || got["normal"].UID != "uid-normal" {
+		t.Errorf("evicted pods: got %v, want only the pod that is not critical", got)
+	}
+	if len(reported) != 1 || len(reported[0]) != 2 {
+		t.Fatalf("problems: got %v, want two problems once", reported)
+	}
+	const want = "pod default/critical: Pod ephemeral local storage usage exceeds the total limit of containers 1Mi; podd does not evict the pod, because it is critical; raise the limit or write less"
+	if p := reported[0][0]; p.Message != want || p.Pod.Name != "critical" || p.Path != "/m/p.yaml" || p.Severity != manifest.Warning {
+		t.Errorf("problem: got %+v, want a warning with the message %q", p, want)
+	}
+	usage.of = nil
+	if k.check(t.Context()); len(reported) != 2 || len(reported[1]) != 0 {
+		t.Errorf("problems without usage: got %v, want an empty report", reported[1:])
+	}
+}
+
 func TestStorageLimiter_NoLayers(t *testing.T) {
 	for _, unreported := range []layers{{}, {err: runtime.ErrUnimplemented}} {
 		var log strings.Builder

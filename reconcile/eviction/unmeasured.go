@@ -1,18 +1,14 @@
 package eviction
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"syscall"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/manifest/order"
 	"podd/reconcile/state"
 )
 
@@ -39,11 +35,9 @@ type measureFailure struct {
 	err        error // the error of the first of these rounds, so that the reported problem does not change in each round
 }
 
-// recordFailures records the failures of a round, logs new failures, and reports the problems
-// if they have changed.
-func (k *StorageLimiter) recordFailures(ctx context.Context, measurements []*measurement) {
+// recordFailures records the failures of a round, logs new failures, and returns the problems.
+func (k *StorageLimiter) recordFailures(measurements []*measurement) (problems []manifest.Problem) {
 	now := map[podPart]measureFailure{}
-	var problems []manifest.Problem
 	for _, m := range measurements {
 		for part, err := range m.errsByPart {
 			key := podPart{m.report.Key, m.report.Pod.UID, part}
@@ -60,19 +54,11 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, measurements []*mea
 		}
 	}
 	k.failures = now
-	order.Slice(problems, func(a, b manifest.Problem) int {
-		return cmp.Or(cmp.Compare(a.Pod.String(), b.Pod.String()), cmp.Compare(a.Message, b.Message))
-	})
-	if !slices.Equal(problems, k.reportedProblems) {
-		k.reportedProblems = problems
-		if k.o.ReportProblems != nil {
-			k.o.ReportProblems(ctx, problems)
-		}
-	}
+	return problems
 }
 
 // unmeasuredProblem returns the problem that a part of a pod cannot be measured because of
-// err. The problem has no position if the pod is being deleted.
+// err.
 func unmeasuredProblem(r *state.Report, part string, err error) manifest.Problem {
 	remedy := measuringRemedy(err)
 	if part == layersPart {
@@ -81,14 +67,7 @@ func unmeasuredProblem(r *state.Report, part string, err error) manifest.Problem
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path // omit the wrapping messages, because they contain the part, which is already in the problem
 	}
-	p := manifest.Problem{
-		Severity: manifest.Warning, Pod: r.Key,
-		Message: fmt.Sprintf("pod %s: podd does not count %s toward the storage limits of the pod, because measuring failed: %v; %s", r.Key, part, err, remedy),
-	}
-	if v := r.Version; v != nil {
-		p.Path, p.Position.Line = v.Origin.Path, uint32(v.Origin.Line)
-	}
-	return p
+	return newProblem(r, fmt.Sprintf("podd does not count %s toward the storage limits of the pod, because measuring failed: %v; %s", part, err, remedy))
 }
 
 // measuringRemedy returns an instruction for users that explains how to resolve an error of the

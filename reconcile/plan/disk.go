@@ -53,9 +53,20 @@ func HasStorageLimit(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, hasLimit) || slices.ContainsFunc(spec.InitContainers, hasLimit)
 }
 
-// EvictionReason returns why a pod must be evicted because of its disk usage; "" if the pod need not
-// be evicted. A part that could not be measured completely exceeds all limits that apply to it.
-// Each reason begins with the kubelet's words. The limits are checked in the kubelet's order:
+// An ExceededLimit is a storage limit that a pod exceeds.
+type ExceededLimit struct {
+	// Reason names the limit. It begins with the kubelet's words.
+	Reason string
+	// Remedy contains the usage, which may change at any time, and the remedy.
+	Remedy string
+}
+
+// Message returns the reason and the remedy.
+func (l *ExceededLimit) Message() string { return l.Reason + " " + l.Remedy }
+
+// ExceededLimit returns the first limit that a pod with this spec exceeds; nil if there is none. A
+// part that could not be measured completely exceeds all limits that apply to it. The limits are
+// checked in the kubelet's order:
 //
 //   - the limit of a volume;
 //   - the limit of the pod, which is the sum of its containers' limits. It applies to the whole
@@ -63,7 +74,7 @@ func HasStorageLimit(spec *v1.PodSpec) bool {
 //   - the limit of a container, which applies to its layer, logs and termination messages. Init
 //     containers other than sidecars have no limit of their own. The kubelet also ignores the
 //     limits of sidecars; podd checks them.
-func (u DiskUse) EvictionReason(spec *v1.PodSpec) string {
+func (u DiskUse) ExceededLimit(spec *v1.PodSpec) *ExceededLimit {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
 		if !IsOnDisk(v) || v.EmptyDir.SizeLimit == nil {
@@ -73,20 +84,20 @@ func (u DiskUse) EvictionReason(spec *v1.PodSpec) string {
 		switch {
 		case limit.Sign() <= 0:
 		case limit.CmpInt64(usage) < 0:
-			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + usageRemedy(usage)
+			return &ExceededLimit{fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q.", v.Name, limit), usageRemedy(usage)}
 		case excess != "":
-			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + incompleteRemedy(usage)
+			return &ExceededLimit{fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s.", v.Name, limit, excess), incompleteRemedy(usage)}
 		}
 	}
 	if !HasStorageLimit(spec) {
-		return ""
+		return nil
 	}
 	limit, used, excess := manifest.PodLimits(&v1.Pod{Spec: *spec})[v1.ResourceEphemeralStorage], u.total(spec), u.describeIncomplete(spec)
 	switch {
 	case limit.CmpInt64(used) < 0:
-		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()) + usageRemedy(used)
+		return &ExceededLimit{fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s.", limit.String()), usageRemedy(used)}
 	case excess != "":
-		return fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s. ", limit.String(), excess) + incompleteRemedy(used)
+		return &ExceededLimit{fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s.", limit.String(), excess), incompleteRemedy(used)}
 	}
 	for i, c := range containersOf(spec) {
 		if i < len(spec.InitContainers) && !manifest.IsSidecar(c) {
@@ -94,10 +105,10 @@ func (u DiskUse) EvictionReason(spec *v1.PodSpec) string {
 		}
 		limit, used := c.Resources.Limits.StorageEphemeral(), u.containerUsage(c.Name)
 		if limit.Sign() > 0 && limit.CmpInt64(used) < 0 {
-			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit) + usageRemedy(used)
+			return &ExceededLimit{fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q.", c.Name, limit), usageRemedy(used)}
 		}
 	}
-	return ""
+	return nil
 }
 
 // containerUsage returns the usage of the container with this name.

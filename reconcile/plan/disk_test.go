@@ -81,7 +81,11 @@ spec:
 		case tt.want != "":
 			tt.want += advised
 		}
-		if got := tt.use.EvictionReason(&p.Object.Spec); got != tt.want {
+		got := ""
+		if l := tt.use.ExceededLimit(&p.Object.Spec); l != nil {
+			got = l.Message()
+		}
+		if got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tt.want)
 		}
 	}
@@ -91,8 +95,8 @@ spec:
 			t.Fatal(f.Problems)
 		}
 		unlimited := DiskUse{Layers: use{"c": mi}, Incomplete: IncompleteMeasurements{Logs: reasons{"c": many}}}
-		if got := unlimited.EvictionReason(&f.Pods[0].Object.Spec); got != "" {
-			t.Errorf("pod without a limit, spec %s: got eviction reason %q, want none", spec, got)
+		if got := unlimited.ExceededLimit(&f.Pods[0].Object.Spec); got != nil {
+			t.Errorf("pod without a limit, spec %s: got the exceeded limit %+v, want none", spec, got)
 		}
 	}
 }

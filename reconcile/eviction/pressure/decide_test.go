@@ -238,7 +238,7 @@ func checkDue(t *rapid.T, d Decision, o Observations) {
 }
 
 func drawPolicy(t *rapid.T) Policy {
-	p := Policy{TransitionPeriod: 5 * time.Minute}
+	p := Policy{TransitionPeriod: rapid.SampledFrom([]time.Duration{0, 5 * time.Minute}).Draw(t, "transition period")}
 	for _, s := range []Signal{MemoryAvailable, NodefsAvailable, ImagefsInodesFree, PIDAvailable} {
 		for _, grace := range []time.Duration{0, time.Minute} {
 			if rapid.Bool().Draw(t, "threshold") {
