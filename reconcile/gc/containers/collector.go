@@ -10,10 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	v1 "k8s.io/api/core/v1"
 
 	"podd/reconcile/event"
 	"podd/reconcile/gc"
+	"podd/reconcile/gc/gctrace"
 	"podd/reconcile/state"
 	"podd/runtime"
 )
@@ -28,6 +30,8 @@ type Options struct {
 	Runtime Runtime
 	// Record records events of the node; nil means that no events are recorded.
 	Record func([]event.Event)
+	// Tracer creates a span for each round; nil means that rounds are not traced.
+	Tracer trace.Tracer
 	Log    *slog.Logger
 }
 
@@ -67,7 +71,9 @@ func (c *Collector) Run(ctx context.Context) error {
 // collect removes the exited containers that the policy does not keep. It returns the first error,
 // and then removes no further container, because the runtime may not respond.
 func (c *Collector) collect(ctx context.Context, now time.Time) error {
-	return removeAll(ctx, c.o.Runtime, c.o.Policy.Excess(exitedContainers(c.o.Reports()), now))
+	return gctrace.Round(ctx, c.o.Tracer, gctrace.Containers, func(ctx context.Context) error {
+		return removeAll(ctx, c.o.Runtime, c.o.Policy.Excess(exitedContainers(c.o.Reports()), now))
+	})
 }
 
 // removeAll removes containers until an error occurs, and returns the error.

@@ -13,29 +13,35 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"podd/manifest"
 	"podd/reconcile/event"
 	"podd/reconcile/gc"
+	"podd/reconcile/gc/gctrace"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 	"podd/runtime"
 )
 
-// A removals is a Runtime that records the IDs of removed containers. While err is set, removals
-// fail.
+// A removals is a Runtime that records the IDs of removed containers, and the spans in the contexts of the
+// removals. While err is set, removals fail.
 type removals struct {
-	mu  sync.Mutex // guards all following fields
-	ids []string
-	err error
+	mu    sync.Mutex // guards all following fields
+	ids   []string
+	spans []trace.SpanContext
+	err   error
 }
 
-func (r *removals) RemoveContainer(_ context.Context, id string) error {
+func (r *removals) RemoveContainer(ctx context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids = append(r.ids, id)
+	r.spans = append(r.spans, trace.SpanContextFromContext(ctx))
 	return r.err
 }
 
@@ -108,6 +114,42 @@ func TestCollector(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run: got error %v, want none", err)
+		}
+	})
+}
+
+// TestTraces checks that each round of a Collector and each call of Finished.Reclaim has a span, in which
+// the containers are removed.
+func TestTraces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spans := tracetest.NewSpanRecorder()
+		tracer := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)).Tracer("test")
+		removed := &removals{}
+		reports := func() []*state.Report {
+			return []*state.Report{pod("completed", true, container("c", 0, runtime.Exited, 5))}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- New(Options{Reports: reports, Runtime: removed, Tracer: tracer, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+		}()
+		time.Sleep(interval + time.Second)
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := (Finished{Reports: reports, Runtime: removed, Tracer: tracer}).Reclaim(t.Context()); err != nil {
+			t.Error(err)
+		}
+		ended := spans.Ended()
+		if len(ended) != 2 || len(removed.spans) != 2 {
+			t.Fatalf("got %d spans and %d removals, want 2 spans and 2 removals", len(ended), len(removed.spans))
+		}
+		for i, s := range ended {
+			if s.Name() != gctrace.Containers || !s.SpanContext().Equal(removed.spans[i]) {
+				t.Errorf("got span %s, want span %s in the context of the removal", s.Name(), gctrace.Containers)
+			}
 		}
 	})
 }

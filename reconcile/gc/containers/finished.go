@@ -4,9 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"podd/reconcile/gc/gctrace"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 	"podd/runtime"
@@ -18,13 +20,16 @@ import (
 type Finished struct {
 	Reports func() []*state.Report // returns the current pods
 	Runtime Runtime
+	Tracer  trace.Tracer // creates a span for each call of Reclaim; nil means that there are none
 }
 
 // Reclaim removes the containers. It returns the first error, and then removes no further
 // container, because the runtime may not respond.
 func (f Finished) Reclaim(ctx context.Context) error {
 	finished := slices.DeleteFunc(slices.Clone(f.Reports()), func(r *state.Report) bool { return !r.HasRemovableContainers() })
-	return removeAll(ctx, f.Runtime, exitedContainers(finished))
+	return gctrace.Round(ctx, f.Tracer, gctrace.Containers, func(ctx context.Context) error {
+		return removeAll(ctx, f.Runtime, exitedContainers(finished))
+	})
 }
 
 // FinishedLogs removes the logs of pods that have finished. Reclaim must only be called while the node

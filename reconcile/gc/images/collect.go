@@ -10,12 +10,13 @@ import (
 
 	"podd/reconcile/event"
 	"podd/reconcile/gc"
+	"podd/reconcile/gc/gctrace"
 )
 
 // collect makes one round of the garbage collection and stores the use of the images. As in the
 // kubelet, only a repeated failure causes an event.
 func (m *Manager) collect(ctx context.Context) {
-	err := m.collectUnused(ctx)
+	err := gctrace.Round(ctx, m.o.Tracer, gctrace.Images, m.collectUnused)
 	m.save()
 	switch {
 	case ctx.Err() != nil:

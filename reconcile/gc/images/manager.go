@@ -17,6 +17,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"podd/reconcile/clock"
 	"podd/reconcile/event"
 	"podd/reconcile/gc"
@@ -70,7 +72,9 @@ type Options struct {
 	Record func([]event.Event)
 	// OnCollected is called after an image was removed, with the reason for the removal.
 	OnCollected func(gc.Reason)
-	Log         *slog.Logger
+	// Tracer creates a span for each round; nil means that rounds are not traced.
+	Tracer trace.Tracer
+	Log    *slog.Logger
 }
 
 // A Manager removes unused images. Its methods may be called concurrently while Run runs.

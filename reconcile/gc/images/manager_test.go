@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -24,6 +27,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/event"
 	"podd/reconcile/gc"
+	"podd/reconcile/gc/gctrace"
 	"podd/reconcile/gc/images"
 	"podd/reconcile/state"
 	"podd/runtime"
@@ -41,7 +45,9 @@ type fixture struct {
 	pods       *images.Pods
 	recordFile string
 	policy     gc.Policy
-	boot       string // ID of the boot
+	tracer     trace.Tracer   // may be nil
+	calls      images.Runtime // the runtime that the Manager uses; nil means Runtime.Client
+	boot       string         // ID of the boot
 	bootTime   time.Time
 
 	mu         sync.Mutex // guards the following fields
@@ -71,8 +77,12 @@ func run(t *testing.T, policy gc.Policy, test func(f *fixture)) {
 // start starts a Manager before the sources of pods are read.
 func (f *fixture) start() {
 	f.pods = images.NewPods([]string{source})
+	calls := f.calls
+	if calls == nil {
+		calls = f.Client
+	}
 	f.Manager = images.New(images.Options{
-		Runtime: f.Client, Policy: f.policy, SandboxImage: "pause:1", Pods: f.pods, StatDisk: f.statDisk, RecordFile: f.recordFile,
+		Runtime: calls, Policy: f.policy, SandboxImage: "pause:1", Pods: f.pods, StatDisk: f.statDisk, RecordFile: f.recordFile,
 		Clock: func() state.ClockReading {
 			return state.ClockReading{Now: time.Now(), BootID: f.boot, SinceBoot: time.Since(f.bootTime)}
 		},
@@ -83,7 +93,7 @@ func (f *fixture) start() {
 				f.events = append(f.events, e.Reason+": "+e.Message)
 			}
 		},
-		OnCollected: func(r gc.Reason) { f.collected[r]++ }, Log: slog.New(slog.DiscardHandler),
+		OnCollected: func(r gc.Reason) { f.collected[r]++ }, Tracer: f.tracer, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(f.t.Context())
 	done := make(chan struct{})
@@ -373,6 +383,39 @@ func TestCollect_Fails(t *testing.T) {
 		f.wantEvents()
 		sleep(5 * time.Minute)
 		f.wantEvents("ImageGCFailed: invalid capacity 0 on image filesystem")
+	})
+}
+
+// A removalSpans is a Runtime that records the spans in the contexts of removals.
+type removalSpans struct {
+	images.Runtime
+	spans []trace.SpanContext
+}
+
+func (r *removalSpans) RemoveImage(ctx context.Context, id string) error {
+	r.spans = append(r.spans, trace.SpanContextFromContext(ctx))
+	return r.Runtime.RemoveImage(ctx, id)
+}
+
+// TestCollect_Traced checks that each round has a span, in which images are removed.
+func TestCollect_Traced(t *testing.T) {
+	run(t, policy, func(f *fixture) {
+		spans := tracetest.NewSpanRecorder()
+		f.tracer = sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)).Tracer("test")
+		removals := &removalSpans{Runtime: f.Client}
+		f.calls = removals
+		f.add("old:1", 100)
+		f.run()
+		f.setOther(800)
+		sleep(5 * time.Minute)
+		f.want()
+		ended := spans.Ended()
+		if len(ended) != 2 || len(removals.spans) != 1 {
+			f.t.Fatalf("two rounds: got %d spans and %d removals, want 2 spans and 1 removal", len(ended), len(removals.spans))
+		}
+		if s := ended[1]; s.Name() != gctrace.Images || !s.SpanContext().Equal(removals.spans[0]) {
+			f.t.Errorf("got span %s, want span %s in the context of the removal", s.Name(), gctrace.Images)
+		}
 	})
 }
 

@@ -103,7 +103,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg.PodCIDR, in.cluster), Logger: b.log}), devices: devices,
 		view: viewPublisher, qos: qos, reserved: enforcer, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
-		containers: wiring.NewContainerCollector(&cfg.Runtime, client, reports, t.record, b.log),
+		containers: wiring.NewContainerCollector(&cfg.Runtime, client, reports, t.record, t.tracing.Tracer(), b.log),
 		shutdown:   shutdown.New(shutdownState, shutdown.Options{Router: router, Groups: cfg.Shutdown, TimesPath: filepath.Join(cfg.RootDir, shutdown.TimesFile), OnTimes: t.metrics.SetShutdownTimes, Log: b.log}),
 	}, nil
 }

@@ -16,7 +16,7 @@ func newImageManager(b processState, t telemetry, client *cri.Client, pods *imag
 	return images.New(images.Options{
 		Runtime: client, Policy: b.cfg.ImageGC, SandboxImage: b.cfg.SandboxImage, Pods: pods,
 		RecordFile: rootdir.ImagesPath(b.cfg.RootDir), StatDisk: statImageDisk, Record: t.record,
-		OnCollected: func(r gc.Reason) { t.metrics.RecordCollectedImage(string(r)) }, Log: b.log,
+		OnCollected: func(r gc.Reason) { t.metrics.RecordCollectedImage(string(r)) }, Tracer: t.tracing.Tracer(), Log: b.log,
 	})
 }
 

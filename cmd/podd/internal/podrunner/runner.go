@@ -114,7 +114,7 @@ func New(o Options) (*Runner, error) {
 func newTasks(o Options, pods *eviction.ReportCache, devices *device.Manager) []func(context.Context) error {
 	list := func() []rotate.Log { return listLogs(pods.All(), o.MayRotateLog) }
 	tasks := []func(context.Context) error{
-		wiring.NewContainerCollector(&o.Config.Runtime, o.Client, pods, nil, o.Log).Run,
+		wiring.NewContainerCollector(&o.Config.Runtime, o.Client, pods, nil, nil, o.Log).Run,
 		func(ctx context.Context) error { return wiring.RotateLogs(ctx, o.Config, o.Client, list, o.Log) },
 	}
 	if o.ServesDevicePlugins {

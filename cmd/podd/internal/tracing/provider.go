@@ -1,7 +1,8 @@
 // Package tracing records podd's spans and sends them to an OpenTelemetry collector, by OTLP over
 // gRPC.
 //
-//	router, cri.Client, cluster, endpoints ──▶ Tracer ──▶ sampling ──▶ queue ──▶ exporter ──▶ collector
+//	router, garbage collection, cri.Client, cluster, endpoints
+//	    └──▶ Tracer ──▶ sampling ──▶ queue ──▶ exporter ──▶ collector
 //
 // The package implements the interfaces of OpenTelemetry's API. It does not use OpenTelemetry's SDK
 // and exporter, because they make the binary 1.1 MB larger and podd needs only a small part of them:

@@ -9,6 +9,7 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/config"
@@ -139,11 +140,11 @@ func NewLogs(cfg *config.Config) collect.Logs {
 }
 
 // NewContainerCollector returns the collector that limits the number of exited containers of all
-// pods in reports. record may be nil.
-func NewContainerCollector(cfg *config.Runtime, client *cri.Client, reports *eviction.ReportCache, record func([]event.Event), log *slog.Logger) *containers.Collector {
+// pods in reports. record and tracer may be nil.
+func NewContainerCollector(cfg *config.Runtime, client *cri.Client, reports *eviction.ReportCache, record func([]event.Event), tracer trace.Tracer, log *slog.Logger) *containers.Collector {
 	return containers.New(containers.Options{
 		Policy:  gc.ContainerPolicy{Max: cfg.MaxDeadContainers, MinAge: cfg.MinDeadContainerAge},
-		Reports: reports.All, Runtime: client, Record: record, Log: log,
+		Reports: reports.All, Runtime: client, Record: record, Tracer: tracer, Log: log,
 	})
 }
 
