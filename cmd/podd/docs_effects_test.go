@@ -10,6 +10,18 @@ const (
 	noMemoryPinning  = "podd does not assign memory of NUMA nodes to containers."
 )
 
+// reloadEffects contains the texts in the column "reload" of the page "configuration", by field path. A
+// field without a text here takes effect without a restart of podd.
+var reloadEffects = map[string]string{
+	"kind": "no", "apiVersion": "no", "runOnce": "no",
+
+	"podLogsDir": "new pods", "clusterDomain": "new pods", "clusterDNS": "new pods", "resolvConf": "new pods",
+	"cgroupRoot": "new pods", "cgroupsPerQOS": "new pods", "cgroupDriver": "new pods", "podPidsLimit": "new pods",
+	"cpuCFSQuota": "new pods", "cpuCFSQuotaPeriod": "new pods", "memorySwap.swapBehavior": "new pods",
+	"memoryThrottlingFactor": "new pods", "memoryReservationPolicy": "new pods", "singleProcessOOMKill": "new pods",
+	"seccompDefault": "new pods", "defaultPodSysctls": "new pods", "userNamespaces": "new pods",
+}
+
 // fieldEffects contains the texts in the column "effect" of the page "configuration", by field path.
 // A field without a text here gets the help of its flag. If a field has no effect, its text
 // describes the behavior of podd instead.
@@ -104,7 +116,7 @@ var fieldEffects = map[string]string{
 	"localStorageCapacityIsolation":             "The value false is rejected: podd always enforces the limits of ephemeral-storage.",
 	"systemReservedCgroup":                      "The cgroup that system-reserved in enforceNodeAllocatable limits. podd does not create it. With the driver systemd, this is the name of a slice.",
 	"kubeReservedCgroup":                        "Like systemReservedCgroup, for kube-reserved.",
-	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved. With system-reserved or kube-reserved, the cgroup in systemReservedCgroup or kubeReservedCgroup is limited to the CPU weight, memory and number of processes that are reserved for it, and cannot use huge pages. With the suffix -compressible, its memory and its number of processes are not limited. If such a cgroup does not exist or cannot be limited, podd exits with an error. With --runonce, podd limits only its pods. With none, nothing is limited.",
+	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved. With system-reserved or kube-reserved, the cgroup in systemReservedCgroup or kubeReservedCgroup is limited to the CPU weight, memory and number of processes that are reserved for it, and cannot use huge pages. With the suffix -compressible, its memory and its number of processes are not limited. If such a cgroup does not exist or cannot be limited, podd exits with an error. With --runonce, podd limits only its pods. With none, all pods together are limited only to the capacity of the node.",
 
 	"enableSystemLogHandler":              "Enable /logs/ of the kubelet API, which serves /var/log.",
 	"enableSystemLogQuery":                "Enable queries of /logs/, such as /logs/?query=kubelet, for the logs of services. podd reads them from the journal with journalctl, or from a file in /var/log.",

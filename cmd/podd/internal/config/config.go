@@ -135,7 +135,8 @@ type Resources struct {
 	// for the system and cannot be requested by pods.
 	Reserved v1.ResourceList
 	// EnforceReserved is set if all pods together are limited to the resources that are not in
-	// Reserved. These limits are set in the cgroup that contains the cgroups of all pods.
+	// Reserved. Otherwise they are limited to the capacity of the node. These limits are set in the
+	// cgroup that contains the cgroups of all pods.
 	EnforceReserved bool
 	// ReservedCgroups contains the cgroups that are limited to the resources that are reserved for
 	// them.

@@ -68,7 +68,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
 	enforcer := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(&cfg.Resources), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	qos := newQOSSyncer(qosOptions{
-		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
+		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(!cfg.DisablePodCgroups, t.events),
 		OnWritten: enforcer.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
 	bootID, _ := bootid.Get() // "" if unknown
@@ -140,9 +140,9 @@ func contestedProblems(i *reconcile.Instance) (problems []manifest.Problem) {
 
 // newEnforcementRecorder returns a function that records an event. The argument of the function is
 // the result of setting the limit of all pods together. newEnforcementRecorder returns nil if podd
-// does not set this limit.
-func newEnforcementRecorder(isEnforced bool, log *events.Log) func(error) {
-	if !isEnforced {
+// does not set this limit. As in the kubelet, the event does not depend on enforceNodeAllocatable.
+func newEnforcementRecorder(setsLimit bool, log *events.Log) func(error) {
+	if !setsLimit {
 		return nil
 	}
 	return func(err error) { log.Add(events.Occurrence(enforcementEvent(err, time.Now()))) }

@@ -43,12 +43,14 @@ func Allocatable(cfg *config.Resources, capacity render.Resources) (render.Resou
 	return computeAllocatable(capacity, cfg.Reserved, policy, hugePages)
 }
 
-// podsLimit returns the limits of the cgroup of all pods, or zero limits if reservations are not
-// enforced. Unlike allocatable resources, the limits include eviction thresholds and huge pages. So
-// all pods together can use more than they can request.
+// podsLimit returns the limits of the cgroup of all pods. Unlike allocatable resources, the limits
+// include eviction thresholds and huge pages. So all pods together can use more than they can request.
+// If reservations are not enforced, the limits are the whole capacity. As in the kubelet, these limits
+// replace the limits of an earlier configuration, and give the cgroup a CPU weight, because the default
+// weight is too low for all pods.
 func podsLimit(cfg *config.Resources, capacity render.Resources) render.Resources {
 	if !cfg.EnforceReserved {
-		return render.Resources{}
+		return capacity
 	}
 	return subtractReserved(capacity, cfg.Reserved)
 }

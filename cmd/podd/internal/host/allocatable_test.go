@@ -24,7 +24,7 @@ func hardThresholds(pairs ...any) (p pressure.Policy) {
 }
 
 // TestAllocatable checks that reservations and eviction thresholds reduce the allocatable
-// resources, and only reservations reduce the limit of all pods.
+// resources, and that only reservations that are enforced reduce the limit of all pods.
 func TestAllocatable(t *testing.T) {
 	const gib = 1 << 30
 	reserved := func(cpu, memory, disk, pids string) v1.ResourceList {
@@ -86,7 +86,8 @@ func TestAllocatable(t *testing.T) {
 			t.Errorf("%s: limit of all pods: got %+v, want %+v", name, got, test.limit)
 		}
 	}
-	if got := podsLimit(&config.Resources{}, node); got != (render.Resources{}) {
-		t.Errorf("without EnforceReserved: got limit of all pods %+v, want none", got)
+	cfg := &config.Resources{Reserved: reserved("500m", "1Gi", "1Gi", "100"), Eviction: kubeletDefaults}
+	if got := podsLimit(cfg, node); got != node {
+		t.Errorf("without EnforceReserved: got limit of all pods %+v, want the capacity %+v", got, node)
 	}
 }
