@@ -47,8 +47,9 @@ type PodView struct {
 	WhyRule   string    `json:"whyRule,omitempty"`
 	NeedsUser bool      `json:"problem,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// EvictionSignal is the eviction signal because of which the pod was evicted, such as
-	// "memory.available"; "" if the pod was not evicted because of node pressure.
+	// EvictionSignal is the kubelet's name of the reason for which the pod was evicted: an eviction
+	// signal, such as "memory.available", or a storage limit, such as "emptydirfs.limit". It is "" if the
+	// pod was not evicted, or if it was evicted because of a storage limit before podd started.
 	EvictionSignal string `json:"evictionSignal,omitempty"`
 	// PreemptionSignal is the resource that the pod released when it was preempted, such as "cpu"; ""
 	// if the pod was not preempted since podd started.

@@ -145,7 +145,9 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGracePeriod)
 		return true
 	}
-	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: exceeded.Message(), Restarts: k.o.Restarts})
+	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{
+		UID: r.Version.UID, Hash: r.Version.Hash, Message: exceeded.Message(), StorageLimit: exceeded.Signal, Restarts: k.o.Restarts,
+	})
 	return true
 }
 

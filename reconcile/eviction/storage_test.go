@@ -147,8 +147,8 @@ func TestStorageLimiter(t *testing.T) {
 		if !strings.HasPrefix(evict.Message, tt.want) || evicted != (tt.want != "") {
 			t.Errorf("%s: eviction: got message %q, want %q", tt.name, evict.Message, tt.want)
 		}
-		if evicted && (evict.UID != tt.pod.UID || evict.Hash != "v1:a") {
-			t.Errorf("%s: evicted version: got UID %s, hash %s; want UID %s, hash v1:a", tt.name, evict.UID, evict.Hash, tt.pod.UID)
+		if evicted && (evict.UID != tt.pod.UID || evict.Hash != "v1:a" || evict.StorageLimit != "ephemeralpodfs.limit") {
+			t.Errorf("%s: evicted version: got UID %s, hash %s, limit %s; want UID %s, hash v1:a, limit ephemeralpodfs.limit", tt.name, evict.UID, evict.Hash, evict.StorageLimit, tt.pod.UID)
 		}
 		if len(tt.layers.requests) != tt.calls {
 			t.Errorf("%s: got %d calls of the runtime, want %d", tt.name, len(tt.layers.requests), tt.calls)

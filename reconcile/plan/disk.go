@@ -55,11 +55,19 @@ func HasStorageLimit(spec *v1.PodSpec) bool {
 
 // An ExceededLimit is a storage limit that a pod exceeds.
 type ExceededLimit struct {
+	Signal string // the kubelet's name of the kind of limit in metrics
 	// Reason names the limit. It begins with the kubelet's words.
 	Reason string
 	// Remedy contains the usage, which may change at any time, and the remedy.
 	Remedy string
 }
+
+// The kubelet's names of the kinds of storage limits.
+const (
+	signalVolumeLimit    = "emptydirfs.limit"
+	signalPodLimit       = "ephemeralpodfs.limit"
+	signalContainerLimit = "ephemeralcontainerfs.limit"
+)
 
 // Message returns the reason and the remedy.
 func (l *ExceededLimit) Message() string { return l.Reason + " " + l.Remedy }
@@ -84,9 +92,9 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) *ExceededLimit {
 		switch {
 		case limit.Sign() <= 0:
 		case limit.CmpInt64(usage) < 0:
-			return &ExceededLimit{fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q.", v.Name, limit), usageRemedy(usage)}
+			return &ExceededLimit{signalVolumeLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q.", v.Name, limit), usageRemedy(usage)}
 		case excess != "":
-			return &ExceededLimit{fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s.", v.Name, limit, excess), incompleteRemedy(usage)}
+			return &ExceededLimit{signalVolumeLimit, fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s.", v.Name, limit, excess), incompleteRemedy(usage)}
 		}
 	}
 	if !HasStorageLimit(spec) {
@@ -95,9 +103,9 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) *ExceededLimit {
 	limit, used, excess := manifest.PodLimits(&v1.Pod{Spec: *spec})[v1.ResourceEphemeralStorage], u.total(spec), u.describeIncomplete(spec)
 	switch {
 	case limit.CmpInt64(used) < 0:
-		return &ExceededLimit{fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s.", limit.String()), usageRemedy(used)}
+		return &ExceededLimit{signalPodLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s.", limit.String()), usageRemedy(used)}
 	case excess != "":
-		return &ExceededLimit{fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s.", limit.String(), excess), incompleteRemedy(used)}
+		return &ExceededLimit{signalPodLimit, fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s.", limit.String(), excess), incompleteRemedy(used)}
 	}
 	for i, c := range containersOf(spec) {
 		if i < len(spec.InitContainers) && !manifest.IsSidecar(c) {
@@ -105,7 +113,7 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) *ExceededLimit {
 		}
 		limit, used := c.Resources.Limits.StorageEphemeral(), u.containerUsage(c.Name)
 		if limit.Sign() > 0 && limit.CmpInt64(used) < 0 {
-			return &ExceededLimit{fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q.", c.Name, limit), usageRemedy(used)}
+			return &ExceededLimit{signalContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q.", c.Name, limit), usageRemedy(used)}
 		}
 	}
 	return nil

@@ -81,9 +81,12 @@ spec:
 		case tt.want != "":
 			tt.want += advised
 		}
-		got := ""
+		got, signal := "", ""
 		if l := tt.use.ExceededLimit(&p.Object.Spec); l != nil {
-			got = l.Message()
+			got, signal = l.Message(), l.Signal
+		}
+		if want := wantLimitSignal(tt.want); signal != want {
+			t.Errorf("%s: got signal %q, want %q", name, signal, want)
 		}
 		if got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tt.want)
@@ -99,4 +102,10 @@ spec:
 			t.Errorf("pod without a limit, spec %s: got the exceeded limit %+v, want none", spec, got)
 		}
 	}
+}
+
+// wantLimitSignal returns the kubelet's name of the limit in an eviction message.
+func wantLimitSignal(message string) string {
+	kind, _, _ := strings.Cut(message, " ")
+	return map[string]string{"Usage": "emptydirfs.limit", "Pod": "ephemeralpodfs.limit", "Container": "ephemeralcontainerfs.limit"}[kind]
 }

@@ -38,7 +38,7 @@ func (e *Eviction) AppliesTo(p *manifest.Pod) bool {
 // endByEviction returns the end of a pod that was evicted or preempted.
 func (f *facts) endByEviction(e *Eviction) *PodEnd {
 	fin := f.failedEnd(cmp.Or(e.Reason, ReasonEvicted), e.Message)
-	fin.Grace, fin.Resource, fin.Shortage = e.Grace, e.Resource, e.Shortage
+	fin.Grace, fin.Resource, fin.Shortage, fin.StorageLimit = e.Grace, e.Resource, e.Shortage, e.StorageLimit
 	p := f.in.Desired
 	if fin.Resumes = e.Restarts && fin.Reason == ReasonEvicted && !p.Traits.RunsOnce && p.Object.Spec.RestartPolicy != v1.RestartPolicyNever; fin.Resumes {
 		fin.Evictions = 1

@@ -124,6 +124,14 @@ func TestEvict_DeadlineInShutdown(t *testing.T) {
 	}
 }
 
+func TestEvict_StorageLimit(t *testing.T) {
+	in := evictable("30", "")
+	in.Eviction = &Eviction{UID: "u", Hash: "v1:a", StorageLimit: "emptydirfs.limit"}
+	if d := Next(in); d.Finished == nil || d.Finished.StorageLimit != "emptydirfs.limit" {
+		t.Errorf("got PodEnd %+v, want one with the storage limit of the eviction", d.Finished)
+	}
+}
+
 // TestEvict_Shortage checks the PodEnd of a pod that was evicted under node pressure: it contains
 // the shortage. The explanation for users names the signal and its amounts.
 func TestEvict_Shortage(t *testing.T) {

@@ -121,6 +121,9 @@ type Eviction struct {
 	// Shortage is the resource of which the node was short; zero if the pod is evicted for another
 	// reason.
 	Shortage Shortage
+	// StorageLimit is the ExceededLimit.Signal of a pod that exceeds a storage limit; "" for other
+	// reasons.
+	StorageLimit string
 	// Restarts reports whether the pod starts again after the eviction, if it is the pod of a manifest
 	// on this node and its restartPolicy is not Never.
 	Restarts bool
@@ -255,9 +258,10 @@ type PodEnd struct {
 	// and when it is admitted again. This is the case for a pod of a manifest on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
-	// Resource is the Resource of the Eviction that has ended the pod. It is not in the journal,
-	// because only the metric that counts the end needs it.
-	Resource v1.ResourceName `json:"-"`
+	// Resource and StorageLimit are those of the Eviction that has ended the pod. They are not in the
+	// journal, because only the metrics that count the end need them.
+	Resource     v1.ResourceName `json:"-"`
+	StorageLimit string          `json:"-"`
 	// Shortage is the Shortage of the Eviction that has ended the pod.
 	Shortage Shortage `json:",omitzero"`
 	// Evictions is the number of consecutive evictions that caused the back-off, including this one;

@@ -158,7 +158,7 @@ func exercised() *Metrics {
 	m.RecordVolumeLabel(VolumeLabel{Plugin: "kubernetes.io/iscsi", AccessMode: "RWX", Result: LabelInvalid, IsErrorIgnored: true})
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
-	ended.Pod.Status.Reason = evicted
+	ended.Pod.Status.Reason, ended.EvictionSignal = evicted, "ephemeralpodfs.limit"
 	m.UpdatePod(after, &ended, time.Unix(4004, 0))
 	preemptedPod := *after
 	preemptedPod.Pod, preemptedPod.PreemptionSignal = named("web-n1", v1.PodFailed), "memory"

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,8 +153,9 @@ func (c podCounts) update(before, after *server.PodView) {
 	if before == nil || before.Pod.UID != after.Pod.UID {
 		return
 	}
-	if before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
-		c.evictions.WithLabelValues(cmp.Or(after.EvictionSignal, "localStorage")).Inc()
+	// A pod that is not admitted under node pressure has the same reason, but no signal.
+	if before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted && after.EvictionSignal != "" {
+		c.evictions.WithLabelValues(after.EvictionSignal).Inc()
 	}
 	if before.Pod.Status.Reason != preempted && after.Pod.Status.Reason == preempted {
 		c.preemptions.WithLabelValues(after.PreemptionSignal).Inc()

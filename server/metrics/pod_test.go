@@ -194,6 +194,18 @@ func TestPriorityLabel(t *testing.T) {
 	}
 }
 
+// TestPodCounts_RejectedUnderPressure checks that a pod that is not admitted under node pressure does
+// not count as evicted, although its status has the same reason.
+func TestPodCounts_RejectedUnderPressure(t *testing.T) {
+	c := newPodCounts()
+	c.update(&server.PodView{Pod: &v1.Pod{}}, &server.PodView{Pod: &v1.Pod{Status: v1.PodStatus{Phase: v1.PodFailed, Reason: evicted}}})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c.evictions)
+	if families, err := registry.Gather(); err != nil || len(families) != 0 {
+		t.Errorf("got %v, error %v; want no evictions", families, err)
+	}
+}
+
 // TestPodCounts_Evictions checks that an eviction and a preemption are counted once, with the signal.
 func TestPodCounts_Evictions(t *testing.T) {
 	for _, test := range []struct {
@@ -203,7 +215,7 @@ func TestPodCounts_Evictions(t *testing.T) {
 		wantLabel string
 	}{
 		{evicted, server.PodView{EvictionSignal: "memory.available"}, "kubelet_evictions", "memory.available"},
-		{evicted, server.PodView{}, "kubelet_evictions", "localStorage"},
+		{evicted, server.PodView{EvictionSignal: "emptydirfs.limit"}, "kubelet_evictions", "emptydirfs.limit"},
 		{preempted, server.PodView{PreemptionSignal: "cpu"}, "kubelet_preemptions", "cpu"},
 		{preempted, server.PodView{}, "kubelet_preemptions", ""},
 	} {

@@ -51,6 +51,20 @@ func TestPodView_EarlierVersion(t *testing.T) {
 	}
 }
 
+// TestPodView_EvictionSignal checks that a view names the reason of an eviction, and that a pod that
+// has failed for another reason has none.
+func TestPodView_EvictionSignal(t *testing.T) {
+	for want, end := range map[string]plan.PodEnd{
+		"memory.available": {Reason: plan.ReasonEvicted, Shortage: plan.Shortage{Signal: "memory.available"}},
+		"emptydirfs.limit": {Reason: plan.ReasonEvicted, StorageLimit: "emptydirfs.limit"},
+		"":                 {Reason: plan.ReasonEvicted, Message: plan.RejectedPrefix + "The node had condition: [MemoryPressure]. "},
+	} {
+		if p := podView(&state.Report{Finished: &end}, nil); p.EvictionSignal != want {
+			t.Errorf("PodEnd %+v: got signal %q, want %q", end, p.EvictionSignal, want)
+		}
+	}
+}
+
 // TestPodView_Unknown checks the status of a pod without a manifest. It is Unknown while podd waits for
 // sources that have not been read (PhaseHold), and Terminating while podd stops the pod.
 func TestPodView_Unknown(t *testing.T) {

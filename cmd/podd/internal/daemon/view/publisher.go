@@ -296,7 +296,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 		p.LastExits = lastExits(r)
 	}
 	if r.Finished != nil {
-		p.EvictionSignal, p.PreemptionSignal = r.Finished.Shortage.Signal, string(r.Finished.Resource)
+		p.EvictionSignal, p.PreemptionSignal = cmp.Or(r.Finished.Shortage.Signal, r.Finished.StorageLimit), string(r.Finished.Resource)
 	}
 	return p
 }
