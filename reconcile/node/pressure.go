@@ -3,8 +3,6 @@ package node
 import (
 	"context"
 	"log/slog"
-	"os"
-	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -142,27 +140,18 @@ func (p *PressureObserver) Observe() pressure.Observations {
 }
 
 // observeDisk adds the space and the inodes of the file system that contains dir to out, and
-// returns the ID of its device. It returns 0 if the file system cannot be read.
-func (p *PressureObserver) observeDisk(out *pressure.Observations, dir string, spaceSignal, inodesSignal pressure.Signal) (device uint64) {
+// returns the ID of the file system. It returns 0 if the file system cannot be read.
+func (p *PressureObserver) observeDisk(out *pressure.Observations, dir string, spaceSignal, inodesSignal pressure.Signal) (id uint64) {
 	s, err := StatFilesystem(dir)
 	if err == nil {
-		device, err = deviceOf(dir)
+		id, err = filesystemID(dir)
 	}
 	if !p.check(dir, err) {
 		return 0
 	}
 	out.Signals[spaceSignal] = pressure.Observation{Capacity: int64(s.CapacityBytes), Available: int64(s.AvailableBytes)}
 	out.Signals[inodesSignal] = pressure.Observation{Capacity: int64(s.Inodes), Available: int64(s.InodesFree)}
-	return device
-}
-
-// deviceOf returns the ID of the device of the file system that contains dir.
-func deviceOf(dir string) (uint64, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return 0, err
-	}
-	return uint64(info.Sys().(*syscall.Stat_t).Dev), nil
+	return id
 }
 
 // check reports whether err is nil. It logs err, unless the last error of the subject was the same.
