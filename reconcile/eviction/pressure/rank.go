@@ -13,8 +13,9 @@ import (
 // request, then the others. Within each group, pods with a lower priority come first, and of pods
 // with the same priority, those with the larger usage above their requests.
 //
-// Pods request no processes, so because of pid.available, pods are ranked by priority and by the
-// number of their processes, as by a kubelet.
+// Pods request no processes, so because of pid.available, pods are ranked by priority first, as by a
+// kubelet. Of pods with the same priority, those with unknown usage come first, then those with the
+// most processes.
 func Rank(candidates []Candidate, signal Signal, l Layout) []Candidate {
 	var rankedCandidates []rankedCandidate
 	for _, c := range candidates {
@@ -22,7 +23,11 @@ func Rank(candidates []Candidate, signal Signal, l Layout) []Candidate {
 			rankedCandidates = append(rankedCandidates, newRankedCandidate(c, signal, l))
 		}
 	}
-	order.Stable(rankedCandidates, compareRanked)
+	compare := compareRanked
+	if signal.Resource() == ResourcePIDs {
+		compare = compareByPriority
+	}
+	order.Stable(rankedCandidates, compare)
 	out := make([]Candidate, 0, len(rankedCandidates))
 	for _, r := range rankedCandidates {
 		out = append(out, r.Candidate)
@@ -69,6 +74,11 @@ func compareRanked(a, b rankedCandidate) int {
 		cmp.Compare(b.excess, a.excess),
 		cmp.Compare(podName(a.Pod), podName(b.Pod)),
 	)
+}
+
+// compareByPriority compares by priority first, and by the other rules of Rank for equal priorities.
+func compareByPriority(a, b rankedCandidate) int {
+	return cmp.Or(cmp.Compare(a.priority, b.priority), compareRanked(a, b))
 }
 
 func podName(p *v1.Pod) string { return p.Namespace + "/" + p.Name }

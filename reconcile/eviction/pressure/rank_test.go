@@ -78,6 +78,9 @@ func TestRank(t *testing.T) {
 		"processes": {PIDAvailable, oneDisk, []Candidate{
 			newCandidate("many", 5, &Usage{Processes: 90}), newCandidate("few", 0, &Usage{Processes: 2}), newCandidate("more", 0, &Usage{Processes: 3}),
 		}, "more few many"},
+		"processes: priority before unknown usage": {PIDAvailable, oneDisk, []Candidate{
+			newCandidate("unknown", 5, nil), newCandidate("many", 0, &Usage{Processes: 90}), newCandidate("none", -1, &Usage{}), newCandidate("low", 0, nil),
+		}, "none low many unknown"},
 	} {
 		if got := rankedNames(Rank(test.pods, test.signal, test.layout)); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
