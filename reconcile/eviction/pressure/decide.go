@@ -147,7 +147,9 @@ func (d *Decision) setConditions(transition time.Duration, now time.Time) {
 		if !now.Before(end) && !lastMetAt.Equal(now) {
 			return false
 		}
-		d.wakeAt(end)
+		if end.After(now) { // not with the transition period 0, because the threshold is still met
+			d.wakeAt(end)
+		}
 		return true
 	}
 	d.Conditions = Conditions{isTrue(v1.NodeMemoryPressure), isTrue(v1.NodeDiskPressure), isTrue(v1.NodePIDPressure)}
