@@ -58,7 +58,9 @@ func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.Wind
 
 // Limits contains the limits and features of the node against which pods are checked.
 type Limits struct {
-	MaxPods int // 0 means no limit
+	MaxPods int // 0 means no limit, unless NoPods is set
+	// NoPods reports whether the maximum number of pods is 0, so that no pod starts.
+	NoPods bool
 	// MaxPodsFlags names the flags that determine MaxPods, such as "--max-pods", for messages. If it
 	// is "", messages name no flag.
 	MaxPodsFlags string
@@ -348,16 +350,17 @@ func (t portTable) check(c candidate) plan.Verdict {
 }
 
 // A podCount compares the number of pods with the limit. max and flags are Limits.MaxPods and
-// Limits.MaxPodsFlags. count is the number of active and admitted pods, and stoppingCount is the
-// number of these pods that are being stopped.
+// Limits.MaxPodsFlags. hasMax reports whether there is a limit. count is the number of active and
+// admitted pods, and stoppingCount is the number of these pods that are being stopped.
 type podCount struct {
 	max, count, stoppingCount int
+	hasMax                    bool
 	flags                     string
 }
 
 // countPods returns a podCount that counts the active candidates.
 func countPods(candidates []candidate, limits Limits) *podCount {
-	p := &podCount{max: limits.MaxPods, flags: limits.MaxPodsFlags}
+	p := &podCount{max: limits.MaxPods, hasMax: limits.NoPods || limits.MaxPods > 0, flags: limits.MaxPodsFlags}
 	for _, c := range candidates {
 		if c.Active {
 			p.count++
@@ -372,7 +375,7 @@ func countPods(candidates []candidate, limits Limits) *podCount {
 // admit returns the verdict for the number of pods. If a pod that is not active yet is admitted,
 // admit adds it to the count.
 func (p *podCount) admit(c candidate) plan.Verdict {
-	if c.Active || p.max <= 0 {
+	if c.Active || !p.hasMax {
 		return plan.Verdict{}
 	}
 	if p.count < p.max {

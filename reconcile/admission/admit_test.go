@@ -86,6 +86,19 @@ func TestAdmission_NodeFull(t *testing.T) {
 	}
 }
 
+// TestAdmission_NoPods checks that no pod starts if the maximum number of pods is 0, and that a pod
+// that is active remains admitted.
+func TestAdmission_NoPods(t *testing.T) {
+	a, b := parseCandidate("a holds - wants 1 present"), parseCandidate("b holds - wants 2")
+	got := admitAll([]candidate{a, b}, Limits{NoPods: true, MaxPodsFlags: "--max-pods"})
+	if v := got[a.Key]; v.Answer != plan.Admit {
+		t.Errorf("active pod: got verdict %+v, want an admitted pod", v)
+	}
+	if v, want := got[b.Key], "the node is full: 1 of 0 pods (limited by --max-pods)"; v.Answer != plan.Reject || v.Message != want {
+		t.Errorf("new pod: got verdict %+v, want a rejection with the message %q", v, want)
+	}
+}
+
 // TestAdmission_Shutdown checks that a shutdown rejects only pods that are neither active nor
 // finished.
 func TestAdmission_Shutdown(t *testing.T) {

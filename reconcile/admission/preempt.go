@@ -76,7 +76,7 @@ func (a *admitter) shortageAfterStops(c candidate) Amounts {
 // result omits a resource if c already has the amount that it requests.
 func (a *admitter) shortage(c candidate, pods int, amounts Amounts) Amounts {
 	shortage, limits := Amounts{}, a.requests.limits
-	if n := a.pods.count - pods + 1 - a.pods.max; !c.Active && a.pods.max > 0 && n > 0 {
+	if n := a.pods.count - pods + 1 - a.pods.max; !c.Active && a.pods.hasMax && n > 0 {
 		shortage[v1.ResourcePods] = int64(n)
 	}
 	ownAmounts := c.heldAmounts(limits)

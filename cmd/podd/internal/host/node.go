@@ -82,7 +82,7 @@ func AdmissionLimits(cfg *config.Config, capacity, allocatable render.Resources)
 	maps.Copy(amounts, node.ReadHugePages())
 	pods, flags := maxPods(&cfg.Node, capacity)
 	return admission.Limits{
-		MaxPods: pods, MaxPodsFlags: flags,
+		MaxPods: pods, NoPods: pods == 0, MaxPodsFlags: flags,
 		Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: admissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod,
 	}
 }

@@ -19,11 +19,12 @@ func TestAdmissionLimits_MaxPods(t *testing.T) {
 		"podsPerCore is higher":     {10, 5, 10, "--max-pods"},
 		"podsPerCore is equal":      {20, 5, 20, "--max-pods and --pods-per-core"},
 		"podsPerCore is very large": {110, 1<<31 - 1, 110, "--max-pods"},
+		"no pods":                   {0, 5, 0, "--max-pods"},
 	} {
 		cfg := config.Config{Node: config.Node{MaxPods: tt.maxPods, PodsPerCore: tt.perCore}}
 		node := render.Resources{MilliCPU: 4000, Memory: 8 << 30}
-		if got := AdmissionLimits(&cfg, node, node); got.MaxPods != tt.want || got.MaxPodsFlags != tt.flags {
-			t.Errorf("%s: got %d pods because of %q, want %d because of %q", name, got.MaxPods, got.MaxPodsFlags, tt.want, tt.flags)
+		if got := AdmissionLimits(&cfg, node, node); got.MaxPods != tt.want || got.NoPods != (tt.want == 0) || got.MaxPodsFlags != tt.flags {
+			t.Errorf("%s: got %d pods (none: %t) because of %q, want %d because of %q", name, got.MaxPods, got.NoPods, got.MaxPodsFlags, tt.want, tt.flags)
 		}
 	}
 }
