@@ -18,7 +18,8 @@ import (
 	"podd/server/auth"
 )
 
-// ReviewOptions contains the durations for which results of reviews are cached. All are required.
+// ReviewOptions contains the durations for which results of reviews are cached. With the duration 0,
+// a result is used only for requests that are waiting for it.
 type ReviewOptions struct {
 	TokenTTL              time.Duration // for results of token reviews; at most maxUnknownTTL for unknown tokens
 	AllowedTTL, DeniedTTL time.Duration // for access reviews that allow a request, and for access reviews that deny a request

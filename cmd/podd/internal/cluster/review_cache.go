@@ -30,7 +30,7 @@ type cachedResult[V any] struct {
 }
 
 // newReviewCache returns a cache that stores positive results for positiveTTL and negative
-// results for negativeTTL.
+// results for negativeTTL. With the duration 0, it does not store results of this kind.
 func newReviewCache[V any](positiveTTL, negativeTTL time.Duration) *reviewCache[V] {
 	return &reviewCache[V]{positive: lru.New(maxCachedResults), negative: lru.New(maxCachedResults), positiveTTL: positiveTTL, negativeTTL: negativeTTL}
 }
@@ -80,6 +80,8 @@ func (c *reviewCache[V]) store(key [sha256.Size]byte, result cachedResult[V]) ca
 	}
 	result.expiresAt = time.Now().Add(ttl)
 	otherCache.Remove(key)
-	cache.Add(key, result)
+	if ttl > 0 {
+		cache.Add(key, result)
+	}
 	return result
 }

@@ -86,6 +86,20 @@ var (
 	pods = auth.Attributes{Verb: "get", Resource: "nodes", Name: "n1", Subresources: []string{"pods", "proxy"}}
 )
 
+// TestReviewCache_Disabled checks that a cache with the duration 0 stores no result.
+func TestReviewCache_Disabled(t *testing.T) {
+	c, reviews := newReviewCache[int](0, 0), 0
+	for _, isPositive := range []bool{true, true, false, false} {
+		_, got, err := c.get([]byte("x"), func() (int, bool, error) { reviews++; return 1, isPositive, nil })
+		if got != isPositive || err != nil {
+			t.Errorf("review %d: got positive %t, error %v; want %t, no error", reviews, got, err, isPositive)
+		}
+	}
+	if n := c.positive.Len() + c.negative.Len(); reviews != 4 || n != 0 {
+		t.Errorf("got %d reviews and %d stored results, want 4 and 0", reviews, n)
+	}
+}
+
 // TestReviews_Cache checks that Reviews caches results for the configured durations, even during an
 // outage, and drops cached results when it gets a new connection.
 func TestReviews_Cache(t *testing.T) {
