@@ -43,6 +43,7 @@ func (c *checker) check() []manifest.Problem {
 	c.checkRanges()
 	c.checkTLS()
 	c.checkDurations()
+	c.checkZeroFlags()
 	c.checkEnums()
 	c.checkSysctls()
 	c.checkDefaultSysctls()
@@ -173,6 +174,7 @@ func (c *checker) checkDurations() {
 		{"evictionPressureTransitionPeriod", k.EvictionPressureTransitionPeriod},
 		{"shutdownGracePeriod", k.ShutdownGracePeriod},
 		{"shutdownGracePeriodCriticalPods", k.ShutdownGracePeriodCriticalPods},
+		{"logging.flushFrequency", k.Logging.FlushFrequency.Duration},
 	} {
 		if d.value.Duration < 0 {
 			c.errorf(d.field, "%s is negative", d.value.Duration)
@@ -181,10 +183,37 @@ func (c *checker) checkDurations() {
 	if p := k.ContainerLogMonitorInterval; p != nil && p.Duration < 3*time.Second {
 		c.errorf("containerLogMonitorInterval", "%s is too short; must be at least 3s", p.Duration)
 	}
-	if _, err := parseLogSize(k.ContainerLogMaxSize); k.ContainerLogMaxSize != "" && err != nil {
+	if _, err := parseLogSize(k.ContainerLogMaxSize); (k.ContainerLogMaxSize != "" || c.merged.isSetByFlag("containerLogMaxSize")) && err != nil {
 		c.errorf("containerLogMaxSize", "%q is not a size such as 10Mi", k.ContainerLogMaxSize)
 	}
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && (p.Duration < time.Second || p.Duration > 300*time.Second) {
 		c.errorf("crashLoopBackOff.maxContainerRestartPeriod", "%s is out of range; must be between 1s and 300s", p.Duration)
+	}
+}
+
+// checkZeroFlags rejects flags with the value 0 that podd cannot apply. In a file, 0 means the default.
+// The kubelet also rejects the value, or does not work with it.
+func (c *checker) checkZeroFlags() {
+	k, d := c.kubelet, newDefaults()
+	for _, f := range []struct {
+		field      string
+		value, def time.Duration
+	}{
+		{"fileCheckFrequency", k.FileCheckFrequency.Duration, d.FileCheckFrequency.Duration},
+		{"httpCheckFrequency", k.HTTPCheckFrequency.Duration, d.HTTPCheckFrequency.Duration},
+		{"syncFrequency", k.SyncFrequency.Duration, d.SyncFrequency.Duration},
+		{"runtimeRequestTimeout", k.RuntimeRequestTimeout.Duration, d.RuntimeRequestTimeout.Duration},
+		{"nodeStatusUpdateFrequency", k.NodeStatusUpdateFrequency.Duration, d.NodeStatusUpdateFrequency.Duration},
+		{"logging.flushFrequency", k.Logging.FlushFrequency.Duration.Duration, d.Logging.FlushFrequency.Duration.Duration},
+	} {
+		if f.value == 0 && c.merged.isSetByFlag(f.field) {
+			c.errorf(f.field, "must be greater than 0; the default is %s", f.def)
+		}
+	}
+	if k.MaxOpenFiles == 0 && c.merged.isSetByFlag("maxOpenFiles") {
+		c.errorf("maxOpenFiles", "must be greater than 0; the default is %d", d.MaxOpenFiles)
+	}
+	if k.RegistryBurst == 0 && c.merged.isSetByFlag("registryBurst") && (k.RegistryPullQPS == nil || *k.RegistryPullQPS > 0) {
+		c.errorf("registryBurst", "0 permits no image pull; set a number greater than 0, or no limit with --registry-qps=0")
 	}
 }

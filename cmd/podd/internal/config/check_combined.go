@@ -59,7 +59,7 @@ func (c *checker) checkImageGC() {
 	default:
 		c.errorf("imageGCLowThresholdPercent", "%d must be less than imageGCHighThresholdPercent, which is %d", *low, *high)
 	}
-	minAge, maxAge := durationOr(k.ImageMinimumGCAge, d.ImageMinimumGCAge), k.ImageMaximumGCAge.Duration
+	minAge, maxAge := valueOr(c.merged, "imageMinimumGCAge", k.ImageMinimumGCAge, d.ImageMinimumGCAge).Duration, k.ImageMaximumGCAge.Duration
 	if maxAge > 0 && maxAge <= minAge {
 		c.errorf("imageMaximumGCAge", "%s must be greater than imageMinimumGCAge, which is %s", maxAge, minAge)
 	}

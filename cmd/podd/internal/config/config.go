@@ -93,7 +93,7 @@ type Node struct {
 	NodeLabels map[string]string
 	// MaxStatusImages is the maximum number of images in the node's status; -1 means no limit.
 	MaxStatusImages int
-	// MaxPods is the maximum number of pods that run at the same time; at least 1.
+	// MaxPods is the maximum number of pods that run at the same time. With 0, no pod starts.
 	MaxPods int
 	// PodsPerCore limits the number of pods further, to this number for each CPU of the host; 0
 	// means no such limit.

@@ -54,12 +54,11 @@ func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	return thresholds
 }
 
-// newEvictionPolicy returns the eviction policy of k. checkEviction must have found no error in k.
-// The hard thresholds come first.
-func newEvictionPolicy(k *kubelet.KubeletConfiguration) pressure.Policy {
-	d := newDefaults()
+// newEvictionPolicy returns the eviction policy of k with a transition period. checkEviction must have
+// found no error in k. The hard thresholds come first.
+func newEvictionPolicy(k *kubelet.KubeletConfiguration, transition time.Duration) pressure.Policy {
 	p := pressure.Policy{
-		TransitionPeriod: durationOr(k.EvictionPressureTransitionPeriod, d.EvictionPressureTransitionPeriod),
+		TransitionPeriod: transition,
 		MaxPodGrace:      time.Duration(max(k.EvictionMaxPodGracePeriod, 0)) * time.Second,
 	}
 	add := func(texts map[string]string, grace map[string]string) {

@@ -41,7 +41,7 @@ type KubeletAPI struct {
 	EnableTokenReview bool
 	TokenTTL          time.Duration
 	// EnableAccessReview is set if the cluster authorizes requests. Results are cached for
-	// AllowedTTL if the request is allowed, and otherwise for DeniedTTL.
+	// AllowedTTL if the request is allowed, and otherwise for DeniedTTL. 0 disables a cache.
 	EnableAccessReview    bool
 	AllowedTTL, DeniedTTL time.Duration
 	// AllowAnonymous is set if clients without credentials are authenticated as system:anonymous.
@@ -93,9 +93,8 @@ func (r *resolver) resolveKubeletAPI() KubeletAPI {
 			a.Curves = append(a.Curves, id)
 		}
 	}
-	isPortDisabled := f.Port != nil && *f.Port == 0 // in a configuration file, 0 stands for the default
-	if derefOr(k.EnableServer, d.EnableServer) && !isPortDisabled {
-		a.Address = listenAddress(cmp.Or(k.Address, a.defaultAddress()), cmp.Or(k.Port, d.Port))
+	if derefOr(k.EnableServer, d.EnableServer) {
+		a.Address = listenAddress(cmp.Or(k.Address, a.defaultAddress()), valueOr(r.merged, "port", k.Port, d.Port))
 	}
 	r.warnAuthorization(&a)
 	return a
@@ -124,9 +123,9 @@ func (r *resolver) resolveReviews(a *KubeletAPI) {
 	}
 	a.EnableTokenReview = derefOr(k.Authentication.Webhook.Enabled, d.Authentication.Webhook.Enabled)
 	a.EnableAccessReview = usesWebhook || k.Authorization.Mode == "" && a.PolicyFile == ""
-	a.TokenTTL = durationOr(k.Authentication.Webhook.CacheTTL, d.Authentication.Webhook.CacheTTL)
-	a.AllowedTTL = durationOr(k.Authorization.Webhook.CacheAuthorizedTTL, d.Authorization.Webhook.CacheAuthorizedTTL)
-	a.DeniedTTL = durationOr(k.Authorization.Webhook.CacheUnauthorizedTTL, d.Authorization.Webhook.CacheUnauthorizedTTL)
+	a.TokenTTL = r.duration("authentication.webhook.cacheTTL", k.Authentication.Webhook.CacheTTL, d.Authentication.Webhook.CacheTTL)
+	a.AllowedTTL = r.duration("authorization.webhook.cacheAuthorizedTTL", k.Authorization.Webhook.CacheAuthorizedTTL, d.Authorization.Webhook.CacheAuthorizedTTL)
+	a.DeniedTTL = r.duration("authorization.webhook.cacheUnauthorizedTTL", k.Authorization.Webhook.CacheUnauthorizedTTL, d.Authorization.Webhook.CacheUnauthorizedTTL)
 }
 
 // warnAuthorization adds warnings for settings of authentication and authorization that have

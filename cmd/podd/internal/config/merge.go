@@ -67,3 +67,20 @@ func (m *mergedTree) origin(path string) origin {
 
 // isSet reports whether a layer has set the value at path.
 func (m *mergedTree) isSet(path string) bool { return m.layersByPath[path] != nil }
+
+// isSetByFlag reports whether a flag has set the value at path.
+func (m *mergedTree) isSetByFlag(path string) bool {
+	l := m.layersByPath[path]
+	return l != nil && l.flags[path] != ""
+}
+
+// valueOr returns v, the value at path, or def if v is zero and no flag has set it. As in the kubelet, 0
+// means the default in a file. On the command line, 0 is a value, because the kubelet parses its flags
+// into a configuration that already contains the defaults.
+func valueOr[T comparable](m *mergedTree, path string, v, def T) T {
+	var zero T
+	if v == zero && !m.isSetByFlag(path) {
+		return def
+	}
+	return v
+}

@@ -9,6 +9,9 @@ import (
 // maskedValue is printed instead of a secret value.
 const maskedValue = "<masked>"
 
+// zeroMeansDefault is the set of fields for which 0 also means the default on the command line.
+var zeroMeansDefault = newSet("kubeAPIBurst", "eventBurst")
+
 // redact returns the effective configuration with all secrets masked. Like the configuration that
 // the kubelet serves at /configz, it contains all defaults, the kind and the API version.
 // userConfig is the merged configuration without defaults. The caller must not change f and c later,
@@ -17,7 +20,8 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	k := newDefaults()
 	k.Kind, k.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
-		if m.isSet(path) && !v.IsZero() {
+		isZeroFlag := m.isSetByFlag(path) && v.Kind() != reflect.String && !zeroMeansDefault[path]
+		if m.isSet(path) && (!v.IsZero() || isZeroFlag) {
 			def.Set(v)
 		}
 	})

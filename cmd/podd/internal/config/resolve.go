@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -68,9 +67,9 @@ func (r *resolver) resolveSources(c *Config) {
 	if (c.URLCertFile == "") != (c.URLKeyFile == "") {
 		r.addProblem(manifest.Error, "--manifest-url-cert", "must be set together with --manifest-url-key")
 	}
-	c.FileCheckFrequency = durationOr(k.FileCheckFrequency, d.FileCheckFrequency)
-	c.HTTPCheckFrequency = durationOr(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
-	c.SyncFrequency = durationOr(k.SyncFrequency, d.SyncFrequency)
+	c.FileCheckFrequency = r.duration("fileCheckFrequency", k.FileCheckFrequency, d.FileCheckFrequency)
+	c.HTTPCheckFrequency = r.duration("httpCheckFrequency", k.HTTPCheckFrequency, d.HTTPCheckFrequency)
+	c.SyncFrequency = r.duration("syncFrequency", k.SyncFrequency, d.SyncFrequency)
 	c.Strict = f.Strict
 	c.RunOnce = k.RunOnce
 }
@@ -133,9 +132,10 @@ func cleanPaths(paths []string) []string {
 	return cleaned
 }
 
-// durationOr returns d, or def if d is 0, because the files that kubeadm writes contain "0s"
-// for defaults.
-func durationOr(d, def metav1.Duration) time.Duration { return cmp.Or(d, def).Duration }
+// duration returns d, the value at path, or def if d is 0 and no flag has set it; see valueOr.
+func (r *resolver) duration(path string, d, def metav1.Duration) time.Duration {
+	return valueOr(r.merged, path, d, def).Duration
+}
 
 // derefOr returns *v, or *def if v is nil.
 func derefOr[T any](v, def *T) T {

@@ -41,12 +41,12 @@ func (r *resolver) resolveNode(c *Config) {
 	c.RunDir = r.absDir("--run-dir", f.RunDir, DefaultRunDir)
 	c.PodLogsDir = filepath.Clean(cmp.Or(k.PodLogsDir, logs))
 	r.resolveLockFile(c)
-	c.MaxPods, c.PodsPerCore = int(cmp.Or(k.MaxPods, d.MaxPods)), int(k.PodsPerCore)
+	c.MaxPods, c.PodsPerCore = int(valueOr(r.merged, "maxPods", k.MaxPods, d.MaxPods)), int(k.PodsPerCore)
 	if k.PodPidsLimit != nil {
 		c.PodPidsLimit = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
 	}
 	c.Reserved = sumReserved(k)
-	c.Eviction = newEvictionPolicy(k)
+	c.Eviction = newEvictionPolicy(k, r.duration("evictionPressureTransitionPeriod", k.EvictionPressureTransitionPeriod, d.EvictionPressureTransitionPeriod))
 	c.EnableLimitedSwap = k.MemorySwap.SwapBehavior == limitedSwap
 	c.WarnsCgroupV1 = !r.host.UsesCgroupV2 && k.FailCgroupV1 == nil
 	c.EnforceReserved, c.ReservedCgroups = enforcesReserved(k), reservedCgroups(k)
@@ -70,7 +70,7 @@ func (r *resolver) resolveNode(c *Config) {
 // in pods, and what podd does with kernel parameters.
 func (r *resolver) resolveOwnProcess(c *Config) {
 	k, d := r.kubelet, newDefaults()
-	c.MaxOpenFiles = cmp.Or(k.MaxOpenFiles, d.MaxOpenFiles)
+	c.MaxOpenFiles = valueOr(r.merged, "maxOpenFiles", k.MaxOpenFiles, d.MaxOpenFiles)
 	c.OwnCgroup, c.SystemCgroup, c.RuntimeCgroup = absCgroup(k.KubeletCgroups), absCgroup(k.SystemCgroups), absCgroup(r.flags.RuntimeCgroups)
 	if hasDotDot(r.flags.RuntimeCgroups) {
 		r.addProblem(manifest.Error, "--runtime-cgroups", "%q must not contain \"..\"", r.flags.RuntimeCgroups)

@@ -23,7 +23,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 		c.RuntimeEndpoint = r.privateRuntimeEndpoint()
 	}
 	c.PodCIDR = k.PodCIDR
-	c.RuntimeRequestTimeout = durationOr(k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
+	c.RuntimeRequestTimeout = r.duration("runtimeRequestTimeout", k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
 	c.CgroupDriver = cmp.Or(k.CgroupDriver, d.CgroupDriver)
 	c.CgroupRoot, c.DisablePodCgroups = k.CgroupRoot, disablesPodCgroups(k)
 	c.IDsPerPod = idsPerPod(k)
@@ -102,11 +102,11 @@ func (r *resolver) resolveImages(c *Config) {
 		c.MaxParallelPulls = 1
 	}
 	c.PullQPS = int(derefOr(k.RegistryPullQPS, d.RegistryPullQPS))
-	c.PullBurst = int(cmp.Or(k.RegistryBurst, d.RegistryBurst))
+	c.PullBurst = int(valueOr(r.merged, "registryBurst", k.RegistryBurst, d.RegistryBurst))
 	c.ImageGC = gc.Policy{
 		HighPercent: int(derefOr(k.ImageGCHighThresholdPercent, d.ImageGCHighThresholdPercent)),
 		LowPercent:  int(derefOr(k.ImageGCLowThresholdPercent, d.ImageGCLowThresholdPercent)),
-		MinAge:      durationOr(k.ImageMinimumGCAge, d.ImageMinimumGCAge),
+		MinAge:      r.duration("imageMinimumGCAge", k.ImageMinimumGCAge, d.ImageMinimumGCAge),
 		MaxAge:      k.ImageMaximumGCAge.Duration,
 	}
 	c.OfflinePullPolicy = cmp.Or(r.flags.PullOffline, PullStrict)

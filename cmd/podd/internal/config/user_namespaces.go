@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"math"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -36,7 +35,7 @@ func (c *checker) checkUserNamespaces() {
 		c.errorf(field, "%d is not a positive multiple of %d below 4294967296", n, idUnit)
 		return
 	}
-	maxPods := int64(cmp.Or(c.kubelet.MaxPods, newDefaults().MaxPods))
+	maxPods := int64(valueOr(c.merged, "maxPods", c.kubelet.MaxPods, newDefaults().MaxPods))
 	if ranges := math.MaxUint32/n - 1; ranges < maxPods {
 		c.errorf(field, "%d leaves user IDs for only %d pods, but maxPods is %d; decrease one of them", n, ranges, maxPods)
 	}
