@@ -132,6 +132,7 @@ type Metrics struct {
 	labelCounts
 	shutdownTimes
 	nodeStartCounts
+	nodeConfigCounts
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -143,7 +144,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), labelCounts: newLabelCounts(), shutdownTimes: newShutdownTimes(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), labelCounts: newLabelCounts(), shutdownTimes: newShutdownTimes(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime), nodeConfigCounts: newNodeConfigCounts(),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -161,6 +162,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.shutdownTimes.collectors()...)
 	m.mainRegistry.MustRegister(m.nodeStartCounts.collectors()...)
+	m.mainRegistry.MustRegister(m.nodeConfigCounts.collectors()...)
 	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
 	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)
 	m.probeRegistry.MustRegister(startTimeCollector{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
