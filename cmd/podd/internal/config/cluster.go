@@ -94,10 +94,8 @@ func (r *resolver) resolveCluster(c *Config) {
 		ProviderID:    k.ProviderID, HasExternalCloud: f.CloudProvider != "",
 		EnableControllerAttachDetach: derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
 		StatusUpdateFrequency:        r.duration("nodeStatusUpdateFrequency", k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
-		// If the user sets only nodeStatusUpdateFrequency, both intervals are equal, as in the
-		// kubelet.
-		StatusReportFrequency: r.duration("nodeStatusReportFrequency", k.NodeStatusReportFrequency, cmp.Or(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
-		LeaseDuration:         time.Duration(cmp.Or(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
+		StatusReportFrequency:        r.duration("nodeStatusReportFrequency", k.NodeStatusReportFrequency, d.NodeStatusReportFrequency),
+		LeaseDuration:                time.Duration(cmp.Or(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
 		// As the help of the kubelet states, a burst of 0 means the default, also on the command line.
 		QPS: int(derefOr(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(cmp.Or(k.KubeAPIBurst, d.KubeAPIBurst)),
 		EventQPS: int(derefOr(k.EventRecordQPS, d.EventRecordQPS)), EventBurst: int(cmp.Or(k.EventBurst, d.EventBurst)),

@@ -130,6 +130,7 @@ func parseDocuments(docs []Document) (layers []*layer, problems []manifest.Probl
 		}
 		if d.IsMain {
 			l.addDefaultEvictionHard()
+			l.deriveReportFrequency()
 		}
 		layers = append(layers, l)
 	}

@@ -166,7 +166,7 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 	names := &ignoredNames{groups: make([][]string, len(ignoredSettings)), gates: map[string][]string{}}
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(userConfig).Elem(), "", func(path string, v, _ reflect.Value) {
 		isServed := supportedFields[path] && !(userConfig.RunOnce && daemonFields[path])
-		if !m.isSet(path) || isServed || rejectedFields[path] != "" || inCluster && clusterFields[path] {
+		if !m.isSet(path) || m.isDerived(path) || isServed || rejectedFields[path] != "" || inCluster && clusterFields[path] {
 			return
 		}
 		if path == "featureGates" {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"strings"
+	"time"
 
 	"podd/manifest"
 )
@@ -14,6 +15,9 @@ type layer struct {
 	positions manifest.FieldPositions
 	// flags maps field paths to the names of the flags that set them. It is nil for a file.
 	flags map[string]string
+	// derived is the set of the field paths whose values the file does not contain, because they
+	// follow from other fields.
+	derived map[string]bool
 }
 
 // An origin is the position of a value: a position in a file, or the name of a flag with its
@@ -55,6 +59,24 @@ func (l *layer) set(path, flag string, value any) {
 // two objects are merged. As in the kubelet, an object that a flag sets replaces the objects of
 // files, but feature gates of flags and files are merged.
 func (l *layer) replaces(path string) bool { return l.flags[path] != "" && path != "featureGates" }
+
+// deriveReportFrequency sets nodeStatusReportFrequency to nodeStatusUpdateFrequency if the layer sets only
+// the latter. In the kubelet, this is a default of the file of --config (pkg/kubelet/apis/config/v1beta1),
+// so that drop-ins and flags with another nodeStatusUpdateFrequency do not change the result.
+func (l *layer) deriveReportFrequency() {
+	const updateField, reportField = "nodeStatusUpdateFrequency", "nodeStatusReportFrequency"
+	if parseJSONDuration(l.tree[reportField]) == 0 && parseJSONDuration(l.tree[updateField]) > 0 {
+		l.tree[reportField] = l.tree[updateField]
+		l.derived = newSet(reportField)
+	}
+}
+
+// parseJSONDuration returns the duration in a valid JSON value. It returns 0 if value is nil.
+func parseJSONDuration(value any) time.Duration {
+	text, _ := value.(string)
+	d, _ := time.ParseDuration(text)
+	return d
+}
 
 // problem returns a problem with the position o. If a flag sets the value, the problem names the
 // flag instead of the field.

@@ -68,6 +68,12 @@ func (m *mergedTree) origin(path string) origin {
 // isSet reports whether a layer has set the value at path.
 func (m *mergedTree) isSet(path string) bool { return m.layersByPath[path] != nil }
 
+// isDerived reports whether the value at path follows from another field, and no layer contains it.
+func (m *mergedTree) isDerived(path string) bool {
+	l := m.layersByPath[path]
+	return l != nil && l.derived[path]
+}
+
 // isSetByFlag reports whether a flag has set the value at path.
 func (m *mergedTree) isSetByFlag(path string) bool {
 	l := m.layersByPath[path]
