@@ -38,7 +38,7 @@ type VolumeUsage struct {
 }
 
 // maxMeasuredFiles is the maximum number of files that Measure counts in a volume. Counting this
-// number of files takes about half a second.
+// number of files takes about half a second. If a volume has more files, Used.Excess is set.
 const maxMeasuredFiles = 1 << 18
 
 // Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec.

@@ -30,6 +30,9 @@ type Disk struct {
 type Filesystem struct {
 	// UsedBytes and InodesUsed are the usage of the files. They are nil if the usage is unknown.
 	UsedBytes, InodesUsed *uint64
+	// IsLowerBound reports whether the usage may be larger, because there are too many files to count
+	// all of them.
+	IsLowerBound bool
 	// Space describes the whole file system. It is nil if unknown.
 	*Space
 	At time.Time
@@ -71,6 +74,7 @@ type Volume struct {
 func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	for _, p := range parts {
 		f.UsedBytes, f.InodesUsed = addOptional(f.UsedBytes, p.UsedBytes), addOptional(f.InodesUsed, p.InodesUsed)
+		f.IsLowerBound = f.IsLowerBound || p.IsLowerBound
 		if p.At.After(f.At) {
 			f.At = p.At
 		}

@@ -10,8 +10,9 @@ import (
 
 // Rank returns the candidates in the order in which they are evicted because of signal. Protected
 // pods are omitted. First come the pods with unknown usage, then those that use more than they
-// request, then the others. Within each group, pods with a lower priority come first, and of pods
-// with the same priority, those with the larger usage above their requests.
+// request, then the others. Within each group, pods with a lower priority come first. Of pods with
+// the same priority, those that have too many files to measure their usage completely come first,
+// then those with the larger usage above their requests.
 //
 // Pods request no processes, so because of pid.available, pods are ranked by priority first, as by a
 // kubelet. Of pods with the same priority, those with unknown usage come first, then those with the
@@ -41,6 +42,8 @@ type rankedCandidate struct {
 	group    int
 	priority int32
 	excess   int64 // usage minus request
+	// isLowerBound reports whether excess may be larger.
+	isLowerBound bool
 }
 
 // The groups of ranked pods, in the order of their eviction.
@@ -56,7 +59,9 @@ func newRankedCandidate(c Candidate, signal Signal, l Layout) rankedCandidate {
 		r.priority = *c.Pod.Spec.Priority
 	}
 	if c.Usage != nil {
-		r.excess = l.usageFor(signal, c.Usage) - requestFor(signal, c.Pod)
+		var usage int64
+		usage, r.isLowerBound = l.usageFor(signal, c.Usage)
+		r.excess = usage - requestFor(signal, c.Pod)
 		r.group = groupWithinRequests
 		if r.excess > 0 {
 			r.group = groupExceeding
@@ -71,6 +76,7 @@ func compareRanked(a, b rankedCandidate) int {
 	return cmp.Or(
 		cmp.Compare(a.group, b.group),
 		cmp.Compare(a.priority, b.priority),
+		compareTrueFirst(a.isLowerBound, b.isLowerBound),
 		cmp.Compare(b.excess, a.excess),
 		cmp.Compare(podName(a.Pod), podName(b.Pod)),
 	)
@@ -79,6 +85,17 @@ func compareRanked(a, b rankedCandidate) int {
 // compareByPriority compares by priority first, and by the other rules of Rank for equal priorities.
 func compareByPriority(a, b rankedCandidate) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), compareRanked(a, b))
+}
+
+// compareTrueFirst compares a and b so that true is first.
+func compareTrueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 func podName(p *v1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -37,7 +37,7 @@ func rankedNames(all []Candidate) string {
 func TestRank(t *testing.T) {
 	memory := func(n int64) *Usage { return &Usage{MemoryBytes: n} }
 	disk := func(volumes, layers, logs int64) *Usage {
-		return &Usage{Volumes: DiskUsage{volumes, 1}, Layers: DiskUsage{layers, 2}, Logs: DiskUsage{logs, 3}}
+		return &Usage{Volumes: DiskUsage{Bytes: volumes, Inodes: 1}, Layers: DiskUsage{Bytes: layers, Inodes: 2}, Logs: DiskUsage{Bytes: logs, Inodes: 3}}
 	}
 	separateImages := Layout{1, 2, 2}
 	for name, test := range map[string]struct {
@@ -73,8 +73,19 @@ func TestRank(t *testing.T) {
 			newCandidate("logs", 0, disk(9, 0, 9)), newCandidate("layers", 0, disk(0, 1, 0)),
 		}, "layers logs"},
 		"inodes": {NodefsInodesFree, oneDisk, []Candidate{
-			newCandidate("few", 0, &Usage{Volumes: DiskUsage{900, 1}}), newCandidate("many", 0, &Usage{Logs: DiskUsage{1, 9}}),
+			newCandidate("few", 0, &Usage{Volumes: DiskUsage{Bytes: 900, Inodes: 1}}), newCandidate("many", 0, &Usage{Logs: DiskUsage{Bytes: 1, Inodes: 9}}),
 		}, "many few"},
+		"lower bound first": {NodefsInodesFree, oneDisk, []Candidate{
+			newCandidate("measured", 0, &Usage{Volumes: DiskUsage{Inodes: 900}}), newCandidate("important", 1, &Usage{Volumes: DiskUsage{Inodes: 500, IsLowerBound: true}}),
+			newCandidate("volumes", 0, &Usage{Volumes: DiskUsage{Inodes: 400, IsLowerBound: true}}), newCandidate("logs", 0, &Usage{Logs: DiskUsage{Inodes: 300, IsLowerBound: true}}),
+		}, "volumes logs measured important"},
+		"lower bound within requests": {NodefsAvailable, oneDisk, []Candidate{
+			newCandidate("bound", 0, &Usage{Volumes: DiskUsage{Bytes: 5, IsLowerBound: true}}, "ephemeral-storage=10"), newCandidate("exceeds", 0, disk(1, 0, 0)),
+			newCandidate("within", 0, disk(9, 0, 0), "ephemeral-storage=10"),
+		}, "exceeds bound within"},
+		"lower bound on another disk": {ImagefsAvailable, separateImages, []Candidate{
+			newCandidate("bound", 0, &Usage{Volumes: DiskUsage{Bytes: 50, IsLowerBound: true}, Layers: DiskUsage{Bytes: 1}}), newCandidate("layers", 0, disk(0, 2, 0)),
+		}, "layers bound"},
 		"processes": {PIDAvailable, oneDisk, []Candidate{
 			newCandidate("many", 5, &Usage{Processes: 90}), newCandidate("few", 0, &Usage{Processes: 2}), newCandidate("more", 0, &Usage{Processes: 3}),
 		}, "more few many"},

@@ -17,7 +17,12 @@ type Usage struct {
 }
 
 // DiskUsage is the usage of a file system.
-type DiskUsage struct{ Bytes, Inodes int64 }
+type DiskUsage struct {
+	Bytes, Inodes int64
+	// IsLowerBound reports whether the usage may be larger, because there are too many files to count
+	// all of them.
+	IsLowerBound bool
+}
 
 // ContainerUsage is the usage of one container. DiskBytes includes its logs and its writable layer.
 type ContainerUsage struct {
@@ -73,14 +78,14 @@ func (l Layout) device(signal Signal) (device uint64, isDisk bool) {
 }
 
 // usageFor returns how much u uses of the resource of signal. For a signal of a file system, only
-// the files on this file system count.
-func (l Layout) usageFor(signal Signal, u *Usage) int64 {
+// the files on this file system count. isLowerBound reports whether the usage may be larger.
+func (l Layout) usageFor(signal Signal, u *Usage) (usage int64, isLowerBound bool) {
 	device, isDisk := l.device(signal)
 	if !isDisk {
 		if signal.Resource() == ResourcePIDs {
-			return u.Processes
+			return u.Processes, false
 		}
-		return u.MemoryBytes
+		return u.MemoryBytes, false
 	}
 	var sum DiskUsage
 	if device == l.Nodefs {
@@ -90,13 +95,13 @@ func (l Layout) usageFor(signal Signal, u *Usage) int64 {
 		sum = sum.plus(u.Layers)
 	}
 	if signal.Resource() == ResourceInodes {
-		return sum.Inodes
+		return sum.Inodes, sum.IsLowerBound
 	}
-	return sum.Bytes
+	return sum.Bytes, sum.IsLowerBound
 }
 
 func (d DiskUsage) plus(e DiskUsage) DiskUsage {
-	return DiskUsage{d.Bytes + e.Bytes, d.Inodes + e.Inodes}
+	return DiskUsage{d.Bytes + e.Bytes, d.Inodes + e.Inodes, d.IsLowerBound || e.IsLowerBound}
 }
 
 // requestFor returns how much the pod requests of the resource of signal. Pods cannot request inodes

@@ -110,7 +110,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	dir := m.node.PodLogDir(p.Key, p.UID)
 	part := func(u safepath.Usage) stats.Filesystem {
 		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
-		return stats.Filesystem{UsedBytes: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}
+		return stats.Filesystem{UsedBytes: &bytes, InodesUsed: &inodes, IsLowerBound: u.Excess != "", Space: root.Space, At: time.Now()}
 	}
 	for _, c := range p.Containers {
 		if u, err := collect.MeasureFiles(ctx, dir, c.Name); err == nil {

@@ -99,6 +99,7 @@ func diskUsage(d *stats.Disk, v *server.View) map[types.UID]*pressure.Usage {
 
 // add returns d with the usage of f added. It treats an unknown usage as 0.
 func add(d pressure.DiskUsage, f stats.Filesystem) pressure.DiskUsage {
+	d.IsLowerBound = d.IsLowerBound || f.IsLowerBound
 	if f.UsedBytes != nil {
 		d.Bytes += int64(min(*f.UsedBytes, 1<<62))
 	}

@@ -108,12 +108,14 @@ func TestDiskUsage(t *testing.T) {
 					{Name: "config", Ephemeral: true, Filesystem: newFilesystem(50, 5)},
 					{Name: "claim", Filesystem: newFilesystem(9000, 900)},
 					{Name: "unknown", Ephemeral: true},
+					{Name: "many-files-in-a-claim", Filesystem: stats.Filesystem{IsLowerBound: true}},
 				},
 				Logs:         map[string]stats.Filesystem{"app": logs, "removed": newFilesystem(9000, 900)},
 				Layers:       map[string]stats.Filesystem{"all-app": newFilesystem(7, 4), "earlier": newFilesystem(9000, 900)},
 				ManagedFiles: &managed,
 			},
 			"huge":    {ManagedFiles: &huge},
+			"many":    {Volumes: []stats.Volume{{Name: "empty", Ephemeral: true, Filesystem: stats.Filesystem{IsLowerBound: true}}}},
 			"stopped": {Logs: map[string]stats.Filesystem{"app": logs}},
 			"removed": {ManagedFiles: &managed},
 		},
@@ -121,7 +123,7 @@ func TestDiskUsage(t *testing.T) {
 	}
 	stopped := newRunningPod("stopped", "stopped")
 	stopped.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
-	got := diskUsage(d, poddtest.NewView(newRunningPod("all", "all"), newRunningPod("huge", "huge"), stopped, newRunningPod("unreached", "unreached"), newRunningPod("new", "new")))
+	got := diskUsage(d, poddtest.NewView(newRunningPod("all", "all"), newRunningPod("huge", "huge"), newRunningPod("many", "many"), stopped, newRunningPod("unreached", "unreached"), newRunningPod("new", "new")))
 	unused := []pressure.ContainerUsage{{Name: "app"}}
 	want := map[types.UID]*pressure.Usage{
 		"all": {
@@ -129,6 +131,7 @@ func TestDiskUsage(t *testing.T) {
 			Containers: []pressure.ContainerUsage{{Name: "app", DiskBytes: 27}},
 		},
 		"huge":    {Volumes: pressure.DiskUsage{Bytes: 1 << 62, Inodes: 1 << 62}, Containers: unused},
+		"many":    {Volumes: pressure.DiskUsage{IsLowerBound: true}, Containers: unused},
 		"stopped": {},
 		"new":     {Containers: unused},
 	}
