@@ -24,6 +24,11 @@ type MemoryQoS struct {
 	// plus this part of the difference between its limit and its request. 0 means never; the
 	// maximum is 1.
 	ThrottlingFactor float64
+	// UnreservedMemory is the memory of the node in bytes that is not reserved for the system. If
+	// memory is throttled, it replaces the limit of a container that has none. Unlike the allocatable
+	// memory, it includes the eviction threshold and huge pages, as in the kubelet. 0 means the
+	// capacity of the node.
+	UnreservedMemory int64
 }
 
 // A MemoryProtection contains settings of the memory controller of cgroup v2 in bytes.
@@ -76,7 +81,7 @@ func setMemoryQoS(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Con
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	p := n.reservation(manifest.QoS(pod), request)
 	if limit != 0 || !limitsPodMemory(pod) { // if only the pod limits the memory, the pod's cgroup throttles the container
-		p.High = n.throttleAt(request, limit, cmp.Or(limit, n.allocatable().Memory))
+		p.High = n.throttleAt(request, limit, cmp.Or(limit, n.MemoryQoS.UnreservedMemory, n.Capacity.Memory))
 	}
 	if r.Unified == nil {
 		r.Unified = map[string]string{}

@@ -16,7 +16,7 @@ func files(low, least, high string) map[string]string {
 }
 
 // TestMemoryQoS checks the memory protection of a container and of its pod on a host with 4 GiB of
-// allocatable memory.
+// memory that is not reserved.
 func TestMemoryQoS(t *testing.T) {
 	tiered, throttled := MemoryQoS{ReservesRequests: true}, MemoryQoS{ThrottlingFactor: 0.9}
 	both := MemoryQoS{ReservesRequests: true, ThrottlingFactor: 0.5}
@@ -47,7 +47,8 @@ func TestMemoryQoS(t *testing.T) {
 			files("1073741824", "0", "1610612736"), files("1073741824", "0", "1610612736")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := Node{UsesCgroupV2: true, MemoryQoS: tt.qos, Allocatable: Resources{Memory: 4 << 30}}
+			tt.qos.UnreservedMemory = 4 << 30
+			n := Node{UsesCgroupV2: true, MemoryQoS: tt.qos, Capacity: Resources{Memory: 5 << 30}, Allocatable: Resources{Memory: 3 << 30}}
 			pod := &v1.Pod{Spec: v1.PodSpec{Resources: tt.pod, Containers: []v1.Container{{Name: "c", Resources: tt.own}}}}
 			got := ContainerResources(n, pod, &pod.Spec.Containers[0]).Unified
 			delete(got, "memory.oom.group")

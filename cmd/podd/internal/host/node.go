@@ -53,7 +53,10 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		CgroupDriver:       cfg.CgroupDriver,
 		UsesCgroupV2:       facts.UsesCgroupV2,
 		SupportsSwapLimits: facts.CanLimitSwap, SwapBytes: swap,
-		MemoryQoS:            render.MemoryQoS{ReservesRequests: cfg.ReserveMemoryRequests, ThrottlingFactor: cfg.MemoryThrottlingFactor},
+		MemoryQoS: render.MemoryQoS{
+			ReservesRequests: cfg.ReserveMemoryRequests, ThrottlingFactor: cfg.MemoryThrottlingFactor,
+			UnreservedMemory: subtractReserved(capacity, cfg.Reserved).Memory,
+		},
 		SingleProcessOOMKill: cfg.SingleProcessOOMKill,
 		CPUQuota:             render.CPUQuota{IsDisabled: cfg.DisableCPUQuota, Period: cfg.CPUQuotaPeriod},
 		PageSize:             int64(os.Getpagesize()),
