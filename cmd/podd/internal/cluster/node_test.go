@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"pgregory.net/rapid"
+
+	"podd/server"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -296,5 +298,46 @@ func drawNode(t *rapid.T, label string) *v1.Node {
 	}
 	o := &Options{NodeName: "n1", EnableControllerAttachDetach: pick("attach", 1) == 1, ProvidedIP: "10.0.0.1", HasExternalCloud: pick("cloud", 1) == 1}
 	m.Status.Conditions[0].Status = []v1.ConditionStatus{v1.ConditionFalse, v1.ConditionTrue}[pick("memory", 1)]
+	if pick("config", 1) == 1 {
+		m.Status.Conditions = append(m.Status.Conditions, v1.NodeCondition{Type: configCondition, Status: v1.ConditionTrue})
+	}
 	return o.newNode(m, noon.Add(time.Duration(pick("minutes", 3))*time.Minute))
+}
+
+// TestRun_ConfigCondition checks that podd writes its condition KubeletConfigOk, and removes it when the
+// View no longer contains it. Conditions of other clients must remain.
+func TestRun_ConfigCondition(t *testing.T) {
+	withCondition := localNode()
+	withCondition.Status.Conditions = append(withCondition.Status.Conditions, v1.NodeCondition{Type: configCondition, Status: v1.ConditionTrue})
+	prepare := func(l *testNode, _ *Options) {
+		n := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: "KernelDeadlock", Status: v1.ConditionFalse}}}}
+		l.putNode(n, "ADDED")
+		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: withCondition})
+	}
+	runNode(t, prepare, func(l *testNode) {
+		check := func(when string, want bool) {
+			t.Helper()
+			stored := l.storedNode()
+			nodeCondition(t, stored, "KernelDeadlock")
+			if got := slices.ContainsFunc(stored.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == configCondition }); got != want {
+				t.Errorf("%s: got conditions %v, want KubeletConfigOk %t", when, stored.Status.Conditions, want)
+			}
+		}
+		check("at the start", true)
+		publish := func(n *v1.Node) {
+			next := *l.state.View()
+			next.Revision, next.NodeObject = next.Revision+1, n
+			l.state.Publish(&next)
+			l.advance(time.Second)
+		}
+		publish(localNode())
+		check("after the condition was removed from the View", false)
+		l.countRequests()
+		l.advance(time.Minute)
+		if n := l.countRequests("PATCH nodes"); n[0] > 0 {
+			t.Errorf("after the condition was removed: got %d patches of the Node in a minute, want none", n[0])
+		}
+		publish(withCondition)
+		check("after the condition was added again", true)
+	})
 }

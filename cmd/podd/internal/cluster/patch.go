@@ -69,9 +69,9 @@ func jsonMergePatch(a, b map[string]any) map[string]any {
 
 // adaptLists adapts the lists in d to a strategic merge patch. d is the JSON merge patch of a
 // status, and oldStatus is the status before the change. The API server merges conditions and addresses
-// by type, and replaces all other lists. Unchanged conditions are removed from the patch. The
-// list of addresses is replaced, because several addresses may have the same type
-// (kubernetes/kubernetes#72202).
+// by type, and replaces all other lists. Unchanged conditions are removed from the patch. Conditions that
+// are only in oldStatus are deleted with a directive. The list of addresses is replaced, because several
+// addresses may have the same type (kubernetes/kubernetes#72202).
 func adaptLists(d, oldStatus map[string]any) {
 	if conditions, ok := d["conditions"].([]any); ok {
 		before, _ := oldStatus["conditions"].([]any)
@@ -79,6 +79,11 @@ func adaptLists(d, oldStatus map[string]any) {
 		for _, c := range conditions {
 			if !containsEqual(before, c) {
 				changed = append(changed, c)
+			}
+		}
+		for _, c := range before {
+			if conditionType := c.(map[string]any)["type"]; !slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == conditionType }) {
+				changed = append(changed, map[string]any{"$patch": "delete", "type": conditionType})
 			}
 		}
 		d["conditions"] = changed
