@@ -230,8 +230,8 @@ func ids(o *cri.NamespaceOption) uint32 {
 }
 
 // TestUserIDs_OtherLength checks that a running pod keeps its IDs when podd is restarted with another
-// number of IDs per pod, also in a container that is restarted. New sandboxes have the new number of
-// IDs, and no two sandboxes have IDs in common.
+// number of IDs per pod or with subordinate IDs, also in a container that is restarted. New sandboxes
+// have the new number of IDs or subordinate IDs, and no two sandboxes have IDs in common.
 func TestUserIDs_OtherLength(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		own := func(name, image string) *manifest.Pod {
@@ -265,8 +265,9 @@ func TestUserIDs_OtherLength(t *testing.T) {
 			}
 		}
 		const short, long = 65536, 4 * 65536
+		var hostIDs runtime.IDRange
 		restartWith := func(length uint32) {
-			m.options = func(o *reconcile.Options) { o.Limits.IDsPerPod = length }
+			m.options = func(o *reconcile.Options) { o.Limits.IDsPerPod, o.Limits.HostIDs = length, hostIDs }
 			m.restart()
 		}
 		m.start()
@@ -295,6 +296,19 @@ func TestUserIDs_OtherLength(t *testing.T) {
 		m.ExitContainer("default/b/b", 1)
 		m.settle()
 		checkKept("default length again", "b", rangeOf("default length again", "b", long), firstB)
+
+		hostIDs = runtime.IDRange{First: 100 * short, Length: 10 * short}
+		restartWith(short)
+		m.setPods(own("a", "web:2"), b, c)
+		m.settle()
+		m.ExitContainer("default/c/c", 1)
+		m.settle()
+		checkKept("subordinate IDs", "c", rangeOf("subordinate IDs", "c", short), firstC)
+		m.setPods(own("a", "web:2"), b, own("c", "web:2"))
+		m.settle()
+		if r := rangeOf("subordinate IDs, edited pod", "c", short); r.First < hostIDs.First || r.End() > hostIDs.End() {
+			t.Errorf("subordinate IDs, edited pod: got IDs %v, want IDs in %v", r, hostIDs)
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/plan"
+	"podd/runtime"
 )
 
 // A candidate is a pod name for which admitAll computes a verdict. It contains the desired version,
@@ -79,6 +80,9 @@ type Limits struct {
 	// IDsPerPod is the number of host IDs of a pod with a user namespace; 0 means
 	// runtime.DefaultIDsPerPod.
 	IDsPerPod uint32
+	// HostIDs contains the host IDs of all pods with user namespaces. First and Length must be
+	// multiples of IDsPerPod. The zero value means all IDs from IDsPerPod.
+	HostIDs runtime.IDRange
 	// Pressure contains the pressure conditions of the node. While a condition is true, most pods
 	// that are not active yet are not admitted.
 	Pressure pressure.Conditions

@@ -16,31 +16,33 @@ import (
 // are read from the sandboxes.
 //
 // All versions of a name use the same IDs, which is possible because two versions never run at the
-// same time. If the number of IDs per pod has changed, an existing sandbox keeps its IDs, and the
-// next sandbox gets others.
+// same time. If the number of IDs per pod or Limits.HostIDs has changed, an existing sandbox keeps its
+// IDs, and the next sandbox gets others.
 func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) runtime.IDRange {
 	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return runtime.IDRange{}
 	}
 	length := cmp.Or(d.in.Limits.IDsPerPod, runtime.DefaultIDsPerPod)
+	all := cmp.Or(d.in.Limits.HostIDs, runtime.IDRange{First: length, Length: math.MaxUint32 - length})
 	for _, r := range append([]runtime.IDRange{name.Order.UserIDs}, recordedIDs(name.Observed)...) {
-		if r.Length == length {
+		if r.Length == length && r.First >= all.First && r.End() <= all.End() {
 			return r
 		}
 	}
-	free := freeIDs(d.listUserIDs(), length)
+	free := freeIDs(d.listUserIDs(), all, length)
 	if free != (runtime.IDRange{}) {
 		d.usedUserIDs = insertIDs(d.usedUserIDs, free)
 	}
 	return free
 }
 
-// freeIDs returns the lowest free range of this length whose first ID is a multiple of length. The
-// range overlaps none of usedRanges, which are sorted. It omits the IDs below length, which
-// belong to the users of the host. freeIDs returns the zero range if no range is free.
-func freeIDs(usedRanges []runtime.IDRange, length uint32) runtime.IDRange {
+// freeIDs returns the lowest free range of this length in all whose first ID is a multiple of length.
+// The range overlaps none of usedRanges, which are sorted. all.First must be a positive multiple of
+// length, because the IDs below length belong to the users of the host. freeIDs returns the zero range
+// if no range is free.
+func freeIDs(usedRanges []runtime.IDRange, all runtime.IDRange, length uint32) runtime.IDRange {
 	n := uint64(length)
-	first := n
+	first := uint64(all.First)
 	for _, r := range usedRanges {
 		if uint64(r.First) >= first+n {
 			break
@@ -49,7 +51,7 @@ func freeIDs(usedRanges []runtime.IDRange, length uint32) runtime.IDRange {
 			first = (r.End() + n - 1) / n * n
 		}
 	}
-	if first+n > math.MaxUint32 {
+	if first+n > min(all.End(), math.MaxUint32) { // the ID MaxUint32 belongs to no user
 		return runtime.IDRange{}
 	}
 	return runtime.IDRange{First: uint32(first), Length: length}

@@ -39,9 +39,42 @@ func TestFreeIDs(t *testing.T) {
 		"other alignment":             {[]runtime.IDRange{{First: unit + 1, Length: 2 * unit}}, 1, r(4, 1)},
 		"beyond the last ID":          {[]runtime.IDRange{{First: math.MaxUint32, Length: math.MaxUint32}}, 1, r(1, 1)},
 	} {
-		if got := freeIDs(tt.used, tt.length*unit); got != tt.want {
+		all := runtime.IDRange{First: tt.length * unit, Length: math.MaxUint32 - tt.length*unit}
+		if got := freeIDs(tt.used, all, tt.length*unit); got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// TestFreeIDs_HostIDs checks that a range is only taken from the IDs for pods.
+func TestFreeIDs_HostIDs(t *testing.T) {
+	all := runtime.IDRange{First: 8 * unit, Length: 4 * unit}
+	for name, tt := range map[string]struct {
+		used         []runtime.IDRange
+		length, want uint32 // the first ID, in units; 0 if no range is free
+	}{
+		"none used":             {nil, 1, 8},
+		"first used":            {[]runtime.IDRange{{First: 8 * unit, Length: unit}}, 1, 9},
+		"used IDs below":        {[]runtime.IDRange{{First: unit, Length: unit}}, 2, 8},
+		"used IDs above":        {[]runtime.IDRange{{First: 12 * unit, Length: unit}}, 4, 8},
+		"overlap from below":    {[]runtime.IDRange{{First: unit, Length: 9 * unit}}, 2, 10},
+		"all used":              {[]runtime.IDRange{{First: 8 * unit, Length: 2 * unit}, {First: 10 * unit, Length: 2 * unit}}, 1, 0},
+		"the rest is too small": {[]runtime.IDRange{{First: 9 * unit, Length: unit}, {First: 11 * unit, Length: unit}}, 2, 0},
+	} {
+		want := runtime.IDRange{}
+		if tt.want > 0 {
+			want = runtime.IDRange{First: tt.want * unit, Length: tt.length * unit}
+		}
+		if got := freeIDs(tt.used, all, tt.length*unit); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	last := runtime.IDRange{First: math.MaxUint32 - 2*unit + 1, Length: 2 * unit} // up to the last ID, which belongs to no user
+	if got, want := freeIDs(nil, last, unit), (runtime.IDRange{First: last.First, Length: unit}); got != want {
+		t.Errorf("all IDs up to the last: got %v, want %v", got, want)
+	}
+	if got := freeIDs([]runtime.IDRange{{First: last.First, Length: unit}}, last, unit); got != (runtime.IDRange{}) {
+		t.Errorf("only the last IDs free: got %v, want none", got)
 	}
 }
 
@@ -51,7 +84,7 @@ func TestFreeIDs_Properties(t *testing.T) {
 		var used []runtime.IDRange
 		for range rapid.IntRange(1, 20).Draw(t, "n") {
 			length := uint32(rapid.IntRange(1, 20000).Draw(t, "length")) * unit
-			got := freeIDs(used, length)
+			got := freeIDs(used, runtime.IDRange{First: length, Length: math.MaxUint32 - length}, length)
 			if got == (runtime.IDRange{}) {
 				continue
 			}

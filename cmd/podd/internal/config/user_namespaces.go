@@ -23,8 +23,8 @@ func idsPerPod(k *kubelet.KubeletConfiguration) uint32 {
 // is that there must be IDs for maxPods pods. The first range belongs to the users of the host, and the
 // last ID belongs to no user. The kubelet does not consider the last ID, so that its last pod cannot
 // start. The kubelet starts with a number that does not divide 2^32 only if the user kubelet has suitable
-// subordinate IDs (getsubids). podd does not read subordinate IDs. It always accepts such a number, so
-// that the configuration of such a kubelet works.
+// subordinate IDs (getsubids), which package host checks. podd always accepts such a number, because
+// package config does not read subordinate IDs.
 func (c *checker) checkUserNamespaces() {
 	const field = "userNamespaces.idsPerPod"
 	if c.kubelet.UserNamespaces == nil || c.kubelet.UserNamespaces.IDsPerPod == nil {

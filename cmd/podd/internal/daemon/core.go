@@ -58,6 +58,10 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	if err != nil {
 		return core{}, err
 	}
+	limits := host.AdmissionLimits(cfg, on.Capacity, on.Allocatable)
+	if limits.HostIDs, err = host.ReadHostIDs(cfg); err != nil {
+		return core{}, err
+	}
 	pods := client.NewObserver(cri.ObserverOptions{
 		Instance: b.instance.ID, AdoptedInstances: b.instance.AdoptedIDs, IncludeUnlabelled: includesUnlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
 		OnRelist: t.metrics.RecordRelist, OnPodRelist: t.metrics.RecordPodRelist,
@@ -92,7 +96,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Tracer: t.tracing.Tracer(), RequestObservation: pods.Refresh, Publish: p.publish,
-		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), AwaitPressure: true,
+		SourceKinds: sources.KindsByName(in.sources), Limits: limits, AwaitPressure: true,
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
 		EarlierNodeNames: b.nodeNamer.record.EarlierNames,

@@ -83,6 +83,11 @@ func New(o Options) (*Runner, error) {
 		instance.Close()
 		return nil, err
 	}
+	limits := host.AdmissionLimits(cfg, on.Capacity, on.Allocatable)
+	if limits.HostIDs, err = host.ReadHostIDs(cfg); err != nil {
+		instance.Close()
+		return nil, err
+	}
 	devices, err := device.Open(rootdir.DevicesPath(o.Dir))
 	if err != nil {
 		log.Warn("reading the stored device allocations of a run failed; using the allocations in the annotations of containers instead", "err", err)
@@ -96,7 +101,7 @@ func New(o Options) (*Runner, error) {
 		}),
 		Devices: devices, Journals: rootdir.Journals(o.Dir), Log: log,
 		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
-		Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
+		Limits: limits, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
 			o.Publish(c)
