@@ -100,6 +100,12 @@ type Options struct {
 	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
 	// It may be nil.
 	OnSchedulable func(schedulable bool)
+	// OnConfigSource is called when the annotation podd/config-source of the Node, or the ConfigMap that it
+	// names, has changed since the last call. The first call is after the Node was read, also if the Node
+	// has no annotation. If the API server is unreachable or the Node was deleted, there is no call. If
+	// changes are fast, some of them may be skipped. Calls are sequential and delay only later calls and
+	// the end of Run. If OnConfigSource is nil, podd sends no requests for the ConfigMap.
+	OnConfigSource func(ConfigSource)
 	// OnStatusSynced is called after the status of a pod was written to the API server. A status may
 	// contain several changes of the pod; took is the time since the first of them. Calls are
 	// sequential. It may be nil.
@@ -143,6 +149,10 @@ type Cluster struct {
 	hasSyncedNode   bool                     // a connection has synced the Node; only runConnection uses it
 	servingIdentity *identity                // nil if podd does not request the serving certificate
 	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
+	// configSource is the argument of the last call of OnConfigSource, or nil before the first call. Only
+	// followConfigSource of the current connection uses it.
+	configSource *ConfigSource
+	problems     atomic.Pointer[problemReporter] // nil before the first connection
 }
 
 // sharedState contains the state that several parts of a Cluster use. It is safe for concurrent use.
@@ -220,6 +230,7 @@ func (c *Cluster) runConnections(ctx context.Context, state server.Viewer, probl
 func (c *Cluster) runConnection(ctx context.Context, api *client, state server.Viewer, problems *problemReporter, kubeconfig fileStamp) {
 	defer api.closeConnections()
 	c.api.Store(api)
+	c.problems.Store(problems)
 	c.clientIdentity.Store(api.identity)
 	c.serviceAccounts.client.Store(api)
 	if c.reviews != nil {
@@ -246,6 +257,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 		return nil
 	})
 	group.Go(func() error { c.csiDriverPublisher.run(ctx, api, &c.o, &c.nodes, problems); return nil })
+	group.Go(func() error { c.followConfigSource(ctx, api, problems); return nil })
 	if c.o.CSI != nil {
 		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
 	}
@@ -273,4 +285,14 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 	})
 	_ = group.Wait() // returns after a change of the kubeconfig or when ctx is done
 	c.hasSyncedNode = c.hasSyncedNode || syncer.isSynced
+}
+
+// Reachable reports whether the API server has listed the Node on the current connection, and no part of
+// the connection has a problem because the API server does not respond or has no trusted certificate.
+// An error response is a response. Reachable returns false before the first connection, and after the
+// start of each connection until the Node was listed. It may be called concurrently.
+func (c *Cluster) Reachable() bool {
+	nodes, _ := c.nodes.get()
+	problems := c.problems.Load()
+	return nodes.listCount > 0 && problems != nil && !problems.isUnreachable.Load()
 }

@@ -51,19 +51,9 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		if prepare != nil {
 			prepare(l, o)
 		}
-		c := &client{host: "https://api", closeConnections: func() {
-			if l.onClose != nil {
-				l.onClose()
-			}
-		}}
-		if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: l.fakeAPI, ContentConfig: rest.ContentConfig{ContentType: o.ContentType}}, o); err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		l.cluster = New(*o)
-		s, done := newProblemReporter(o), make(chan struct{})
-		go s.run(ctx)
-		go func() { defer close(done); l.cluster.runConnection(ctx, c, l.state, s, statFile(o.Kubeconfig)) }()
+		done := l.connect(ctx, l.fakeAPI)
 		l.advance(2 * time.Second)
 		test(l)
 		cancel()
@@ -74,6 +64,25 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		defer l.fakeAPI.mu.Unlock()
 		l.interruptWatches()
 	})
+}
+
+// connect runs a connection of l.cluster to api until ctx is done or the kubeconfig has changed. It then
+// closes done.
+func (l *testNode) connect(ctx context.Context, api *fakeAPI) (done <-chan struct{}) {
+	l.t.Helper()
+	c := &client{host: "https://api", closeConnections: func() {
+		if l.onClose != nil {
+			l.onClose()
+		}
+	}}
+	o := &l.cluster.o
+	if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: api, ContentConfig: rest.ContentConfig{ContentType: o.ContentType}}, o); err != nil {
+		l.t.Fatal(err)
+	}
+	s, ended := newProblemReporter(o), make(chan struct{})
+	go s.run(ctx)
+	go func() { defer close(ended); l.cluster.runConnection(ctx, c, l.state, s, statFile(o.Kubeconfig)) }()
+	return ended
 }
 
 // advance lets d pass in the bubble and waits until all goroutines are blocked.

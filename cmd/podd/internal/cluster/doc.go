@@ -8,7 +8,8 @@
 //	server.Viewer ────────┼────────────── the Node of this host ────▶ nodeSyncer ─▶ create, patch status
 //	                      │     ╰──────── the pods of this host ─┴──▶ writer ─────▶ status, mirror pods, deletes
 //	server.EventLog ──────┼────────────────────────────────────────▶ eventSender ─▶ events
-//	                      └─▶ leaseRenewer ──▶ renew the Lease
+//	                      ├─▶ leaseRenewer ──▶ renew the Lease
+//	                      └─▶ reflector ── the ConfigMap that the Node names ──▶ OnConfigSource
 //	              all of these parts ─▶ problemReporter ──▶ log, Problems
 //
 // Pods from files and URLs run regardless of the state of the cluster, and podd starts without an
@@ -125,6 +126,14 @@
 //   - A 403 response in the first second after a pod appeared is not reported, because the
 //     authorizer of the API server may not have processed the binding of the pod yet.
 //   - Pods of files and URLs get no variables of Services.
+//
+// With Options.OnConfigSource (config_source.go), podd watches the ConfigMap that the annotation
+// podd/config-source of the Node names. In kubelets before 1.24, the field spec.configSource of the Node
+// named it. This package only reports the content; the caller validates and applies it. The node
+// authorizer does not permit the watch unless a pod of the node uses the ConfigMap, so the cluster needs a
+// Role for the node. If the ConfigMap is not available, podd reports the reason. An outage changes nothing.
+// podd writes the condition KubeletConfigOk of the View to the Node, and removes it from the Node if the
+// View does not contain it.
 //
 // Source (source.go, bound.go) is the source.Source of the bound pods. It emits the first batch
 // after the pods and the Node were listed, because until then podd does not know which pods exist.

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +23,7 @@ const (
 	partStatus
 	partCSINode
 	partServing
+	partConfigSource
 	partCount
 )
 
@@ -33,6 +36,9 @@ type problemReporter struct {
 	reportedProblem problem        // the problem that was reported last
 	reportedPart    connectionPart // the part that has the reported problem
 	reportedAt      time.Time
+	// isUnreachable reports whether a part has a problem of kind unreachable or untrusted. It may be read
+	// concurrently.
+	isUnreachable atomic.Bool
 }
 
 // A partResult is the result of the latest request of a part of the connection, such as the renewal of the
@@ -75,6 +81,7 @@ func (s *problemReporter) run(ctx context.Context) {
 // update records a result and reports the most important problem if it has changed.
 func (s *problemReporter) update(ctx context.Context, r partResult, now time.Time) {
 	s.problems[r.part] = newProblem(r.err)
+	s.isUnreachable.Store(slices.ContainsFunc(s.problems[:], func(p problem) bool { return p.kind == unreachable || p.kind == untrusted }))
 	var worst problem
 	var worstPart connectionPart
 	for i, p := range s.problems {
