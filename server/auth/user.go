@@ -6,19 +6,23 @@ package auth
 import (
 	"context"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"net/http"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/asn1"
 )
 
 // User is the identity of a client.
 type User struct {
 	Name   string
 	Groups []string
-	// UID and Extra are further attributes that a cluster returns in a TokenReview. The cluster's
-	// Authorizer uses them. They are empty for users that are not authenticated by a TokenReview.
-	// Extra must not be modified.
-	UID   string
+	// UID is in a TokenReview of the cluster, or in the subject of a client certificate; otherwise it
+	// is "". The cluster's Authorizer uses UID and Extra.
+	UID string
+	// Extra contains further attributes that a cluster returns in a TokenReview. It is empty for users
+	// that are not authenticated by a TokenReview. Extra must not be modified.
 	Extra map[string][]string
 	// IsForwarded reports whether a cluster's API server forwards the request of another client, whose
 	// permissions are unknown. A User with IsForwarded may not make the requests that WriteAuthorizer
@@ -41,9 +45,9 @@ func RootUser() User { return User{Name: "root", Groups: []string{MastersGroup, 
 // An Authenticator authenticates requests. The zero value rejects every request. The
 // functions are called for each request and must be safe for concurrent use.
 type Authenticator struct {
-	// CAs returns the authorities for client certificates. A certificate's common
-	// name is the user and its organizations are the groups. If CAs is nil, no
-	// certificate is accepted.
+	// CAs returns the authorities for client certificates. A certificate's common name is the user,
+	// its organizations are the groups, and it may contain a UID. If CAs is nil, no certificate is
+	// accepted.
 	CAs func() *x509.CertPool
 	// Tokens returns the accepted bearer tokens. It may be nil.
 	Tokens func() Tokens
@@ -88,13 +92,35 @@ func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 }
 
 // certificateUser returns the user that a client certificate names. ok is false if the
-// certificate is not signed by an authority in CAs or has no common name.
+// certificate is not signed by an authority in CAs, has no common name or has an invalid UID.
 func (a *Authenticator) certificateUser(chain []*x509.Certificate) (u User, ok bool) {
 	subject := chain[0].Subject
 	if a.CAs == nil || !a.verify(chain, a.CAs(), time.Now()) || subject.CommonName == "" {
 		return User{}, false
 	}
-	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticatedGroup)}, true
+	uid, ok := subjectUID(&subject)
+	if !ok {
+		return User{}, false
+	}
+	return User{Name: subject.CommonName, UID: uid, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticatedGroup)}, true
+}
+
+// subjectUID returns the UID in the subject of a client certificate, or "" if there is none. As in the API
+// server, ok is false if the subject contains several UIDs or an empty one
+// (pkg/authentication/request/x509 of k8s.io/apiserver).
+func subjectUID(subject *pkix.Name) (uid string, ok bool) {
+	hasUID := false
+	for _, name := range subject.Names {
+		if !name.Type.Equal(asn1.X509UID()) {
+			continue
+		}
+		uid, ok = name.Value.(string)
+		if !ok || uid == "" || hasUID {
+			return "", false
+		}
+		hasUID = true
+	}
+	return uid, true
 }
 
 // verify reports whether chain leads to an authority in roots and is valid at the given time. It

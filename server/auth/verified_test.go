@@ -22,12 +22,18 @@ type signer struct {
 // nil. The parameters from and until limit its validity.
 func sign(t testing.TB, by *signer, ca bool, from, until time.Time) *signer {
 	t.Helper()
+	return signName(t, by, pkix.Name{CommonName: "bob", Organization: []string{"dev"}}, ca, from, until)
+}
+
+// signName is like sign, but returns a certificate with the given subject unless it is a CA.
+func signName(t testing.TB, by *signer, subject pkix.Name, ca bool, from, until time.Time) *signer {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bob", Organization: []string{"dev"}}, NotBefore: from, NotAfter: until,
+		SerialNumber: big.NewInt(1), Subject: subject, NotBefore: from, NotAfter: until,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: ca, BasicConstraintsValid: true,
 	}
 	if ca {

@@ -46,7 +46,7 @@ func parseFeatureGates(text string) (names []string, lockedValues map[string]boo
 // isAlwaysEnabled is the set of feature gates whose features podd supports and cannot disable. podd
 // rejects the value false.
 var isAlwaysEnabled = newSet(
-	"ClusterTrustBundle", "ClusterTrustBundleProjection", "ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
+	"AllowParsingUserUIDFromCertAuth", "ClusterTrustBundle", "ClusterTrustBundleProjection", "ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
 	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageMaximumGCAge", "ImageVolume",
 	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
 	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet", "KubeletServiceAccountTokenForCredentialProviders", "KubeletTracing",
