@@ -102,9 +102,10 @@ type Options struct {
 	OnSchedulable func(schedulable bool)
 	// OnConfigSource is called when the annotation podd/config-source of the Node, or the ConfigMap that it
 	// names, has changed since the last call. The first call is after the Node was read, also if the Node
-	// has no annotation. If the API server is unreachable or the Node was deleted, there is no call. If
-	// changes are fast, some of them may be skipped. Calls are sequential and delay only later calls and
-	// the end of Run. If OnConfigSource is nil, podd sends no requests for the ConfigMap.
+	// has no annotation. An outage of the API server and the deletion of the Node cause no call. If changes
+	// are fast, some of them may be skipped. Calls are sequential. A call that blocks delays later calls,
+	// the use of a new kubeconfig and the end of Run. If OnConfigSource is nil, podd sends no requests for
+	// the ConfigMap.
 	OnConfigSource func(ConfigSource)
 	// OnStatusSynced is called after the status of a pod was written to the API server. A status may
 	// contain several changes of the pod; took is the time since the first of them. Calls are
