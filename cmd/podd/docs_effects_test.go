@@ -97,7 +97,7 @@ var fieldEffects = map[string]string{
 	"mergeDefaultEvictionSettings":     "Use the default thresholds for signals that evictionHard does not contain.",
 	"kernelMemcgNotification":          "Check the memory of the node at once when the kernel reports that it may be short. If false, podd only checks it periodically, at least every 10 s.",
 	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI, iSCSI and Fibre Channel volumes.",
-	"makeIPTablesUtilChains":           "podd creates no iptables chains. kube-proxy and the CNI plugins create the chains that they need.",
+	"makeIPTablesUtilChains":           "Create the iptables chains KUBE-IPTABLES-HINT and KUBE-FIREWALL, which other programs use, if iptables is installed. See [cluster](cluster.md).",
 	"iptablesMasqueradeBit":            obsoleteIPTables,
 	"iptablesDropBit":                  obsoleteIPTables,
 	"featureGates":                     "See below.",

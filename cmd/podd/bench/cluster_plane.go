@@ -49,7 +49,8 @@ func (b *bench) joinCluster(ctx context.Context) (*cluster, error) {
 			return nil, err
 		}
 	}
-	b.daemon.extraFlags = []string{"--kubeconfig", b.cluster.kubeconfig(nodeName)}
+	// The iptables chains would stay on the host.
+	b.daemon.extraFlags = []string{"--kubeconfig", b.cluster.kubeconfig(nodeName), "--make-iptables-util-chains=false"}
 	return b.cluster, nil
 }
 

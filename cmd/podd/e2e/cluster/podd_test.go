@@ -45,6 +45,7 @@ func newAgent(t *testing.T, node string, flags ...string) *agent {
 		"--pod-manifest-path", a.manifestDir(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
 		"--cgroup-root", runtimeStack.CgroupParent() + "/" + node, "--healthz-port", "0", "--enable-server=false", "--v", "4",
 		"--eviction-hard", "memory.available<1Mi", "--image-gc-high-threshold", "100", // a test host may be short of disk space
+		"--make-iptables-util-chains=false", // because the agent is in the network namespace of the host
 	}, flags...)
 	t.Cleanup(a.end)
 	return a

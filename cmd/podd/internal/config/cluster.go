@@ -46,6 +46,9 @@ type Cluster struct {
 	// EnableControllerAttachDetach is set if the attach-detach controller of the cluster attaches
 	// volumes to this node.
 	EnableControllerAttachDetach bool
+	// CreateIPTablesChains enables the creation of the iptables chains KUBE-IPTABLES-HINT and
+	// KUBE-FIREWALL.
+	CreateIPTablesChains bool
 	// StatusUpdateFrequency is the interval at which podd computes the Node's status. podd
 	// writes the status if it has changed.
 	StatusUpdateFrequency time.Duration
@@ -93,6 +96,7 @@ func (r *resolver) resolveCluster(c *Config) {
 		Unschedulable: slices.ContainsFunc(f.Unsupported, UnsupportedFlag.isUnschedulable),
 		ProviderID:    k.ProviderID, HasExternalCloud: f.CloudProvider != "",
 		EnableControllerAttachDetach: derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
+		CreateIPTablesChains:         derefOr(k.MakeIPTablesUtilChains, d.MakeIPTablesUtilChains),
 		StatusUpdateFrequency:        r.duration("nodeStatusUpdateFrequency", k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
 		StatusReportFrequency:        r.duration("nodeStatusReportFrequency", k.NodeStatusReportFrequency, d.NodeStatusReportFrequency),
 		LeaseDuration:                time.Duration(cmp.Or(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,

@@ -52,7 +52,7 @@ var rejectedFields = map[string]string{
 
 // clusterFields are the fields that have an effect only with --kubeconfig.
 var clusterFields = newSet(
-	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
+	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach", "makeIPTablesUtilChains",
 	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
 	"kubeAPIQPS", "kubeAPIBurst", "eventRecordQPS", "eventBurst", "contentType", "rotateCertificates", "serverTLSBootstrap",
 	"configMapAndSecretChangeDetectionStrategy",
@@ -78,7 +78,6 @@ var ignoredSettings = []ignoredGroup{
 	{reason: obsoletePrefix + "kube-proxy creates the iptables rules", fields: []string{"iptablesMasqueradeBit", "iptablesDropBit"}},
 	{reason: obsoletePrefix + "the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd", fields: []string{"streamingConnectionIdleTimeout"}},
 	{reason: policyNoneReason, fields: []string{"cpuManagerReconcilePeriod", "topologyManagerScope", "topologyManagerPolicyOptions", "reservedMemory"}},
-	{reason: "podd creates no iptables chains; kube-proxy and the network plugins create the chains that they need", fields: []string{"makeIPTablesUtilChains"}},
 	{reason: "FlexVolumes are deprecated and podd does not run their drivers; use CSI drivers", fields: []string{"volumePluginDir"}},
 	{reason: "podd measures volumes when statistics are requested; use the scrape interval of the client", fields: []string{"volumeStatsAggPeriod"}},
 	{reason: "podd measures containers when statistics are requested; use the scrape interval of the client", flags: []string{"--housekeeping-interval"}},

@@ -52,7 +52,7 @@ func sampleFields() map[string]any {
 	return map[string]any{
 		"streamingConnectionIdleTimeout": "1m", "volumeStatsAggPeriod": "2m", "cpuManagerReconcilePeriod": "3s", "topologyManagerScope": "pod",
 		"cpuManagerPolicyOptions": map[string]string{"full-pcpus-only": "true"}, "topologyManagerPolicyOptions": map[string]string{"a": "b"},
-		"qosReserved": map[string]string{"memory": "50%"}, "hairpinMode": "none", "makeIPTablesUtilChains": true,
+		"qosReserved": map[string]string{"memory": "50%"}, "hairpinMode": "none",
 		"iptablesMasqueradeBit": 3, "iptablesDropBit": 4, "volumePluginDir": "/x", "reservedSystemCPUs": "0",
 		"reservedMemory": []any{map[string]any{"numaNode": 0, "limits": map[string]string{"memory": "1Gi"}}},
 	}

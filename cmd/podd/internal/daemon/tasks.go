@@ -8,6 +8,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
 
+	"podd/cmd/podd/internal/cluster/iptables"
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/podlog"
@@ -80,6 +81,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.images.Run,
 		p.containers.Run,
 		p.rotateLogs,
+		p.syncIPTables,
 		p.writeEvents,
 		p.runCluster,
 		func(ctx context.Context) error { return runCSIDrivers(ctx, p.csi, drivers) },
@@ -194,6 +196,15 @@ func (p *parts) writeEvents(ctx context.Context) error {
 	}
 	f := &events.File{Path: p.cfg.EventLog, Log: p.log}
 	return f.Run(ctx, p.events)
+}
+
+// syncIPTables creates the iptables chains of a node of a cluster, unless that is disabled. Without a
+// cluster, podd does not change the network of the host.
+func (p *parts) syncIPTables(ctx context.Context) error {
+	if p.cfg.Cluster.CreateIPTablesChains {
+		iptables.Run(ctx, p.log)
+	}
+	return nil
 }
 
 // runCluster runs the node of the configured cluster, if there is one.
