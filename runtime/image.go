@@ -59,6 +59,7 @@ type ExecResult struct {
 
 // Usage is the resource usage of a container as reported by the runtime.
 type Usage struct {
+	PodUID types.UID
 	// At is the time at which the CPU time and the memory were measured. If At is zero, the runtime
 	// reports neither.
 	At time.Time

@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime"
@@ -30,7 +31,8 @@ func (c *Client) addUsages(ctx context.Context, instance string, usages map[stri
 	}
 	for _, s := range r.GetStats() {
 		u := runtime.Usage{
-			At: timeOf(s.GetCpu().GetTimestamp()), CPUNanoseconds: s.GetCpu().GetUsageCoreNanoSeconds().GetValue(),
+			PodUID: types.UID(s.GetAttributes().GetLabels()[runtime.LabelPodUID]),
+			At:     timeOf(s.GetCpu().GetTimestamp()), CPUNanoseconds: s.GetCpu().GetUsageCoreNanoSeconds().GetValue(),
 			MemoryBytes: s.GetMemory().GetUsageBytes().GetValue(), WorkingSetBytes: s.GetMemory().GetWorkingSetBytes().GetValue(),
 			RSSBytes: s.GetMemory().GetRssBytes().GetValue(),
 		}

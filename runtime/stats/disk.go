@@ -51,8 +51,8 @@ type PodDisk struct {
 	Incomplete bool
 	Volumes    []Volume
 	// Logs contains the usage of logs by container name. Layers contains the usage of
-	// writable layers by container ID. Layers is nil if the runtime did not respond in
-	// time.
+	// writable layers by container ID. Both include exited containers. Layers is nil if the runtime
+	// did not respond in time.
 	Logs, Layers map[string]Filesystem
 	// ManagedFiles is the usage of the files that podd mounts into containers: /etc/hosts and
 	// termination messages.

@@ -51,14 +51,18 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 	runtimeCtx, cancel := context.WithTimeout(ctx, runtimeTimeout)
 	defer cancel()
 	d.Images, d.Layers = m.imageFilesystems(runtimeCtx)
-	layers := m.layerUsage(runtimeCtx)
+	usages := m.usageByPod(runtimeCtx)
 	v := m.state.View()
 	for i := range pods {
 		if ctx.Err() != nil {
 			break
 		}
 		if p := v.Pod(server.Key(pods[i].Key)); p != nil && p.Pod.UID == pods[i].UID {
-			d.Pods[pods[i].UID] = m.podDisk(ctx, &pods[i], p.Pod, layers, d.Root)
+			pod := m.podDisk(ctx, &pods[i], p.Pod, usages[p.Pod.UID], d.Root)
+			if usages == nil {
+				pod.Layers = nil // unknown
+			}
+			d.Pods[pods[i].UID] = pod
 		}
 	}
 	d.MaxPIDs, d.ProcessCount = node.ReadMaxPids(), node.CountProcesses()
@@ -82,13 +86,21 @@ func (m *diskMeter) imageFilesystems(ctx context.Context) (images, layers *stats
 	return first(i), first(l)
 }
 
-// layerUsage returns the usage of containers by ID, or nil if the runtime did not respond.
-func (m *diskMeter) layerUsage(ctx context.Context) map[string]runtime.Usage {
+// usageByPod returns the usage of all containers, also of exited ones, by pod UID and container ID. It
+// returns nil if the runtime did not respond.
+func (m *diskMeter) usageByPod(ctx context.Context) map[types.UID]map[string]runtime.Usage {
 	usages, err := m.runtime.ContainerUsages(ctx, m.node.OwnInstances())
-	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-		return usages
+	if errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
 	}
-	return map[string]runtime.Usage{} // not nil, because the runtime has responded, but does not report usage
+	byPod := map[types.UID]map[string]runtime.Usage{} // not nil if the runtime has responded, but does not report usage
+	for id, u := range usages {
+		if byPod[u.PodUID] == nil {
+			byPod[u.PodUID] = map[string]runtime.Usage{}
+		}
+		byPod[u.PodUID][id] = u
+	}
+	return byPod
 }
 
 // filesystemStats converts the runtime's statistics of a file system.
@@ -100,28 +112,27 @@ func filesystemStats(f *runtime.Filesystem, at time.Time) stats.Filesystem {
 	return out
 }
 
-// podDisk measures the logs, layers and volumes of a pod. layers is the result of layerUsage, and
-// root describes the file system of the root directory.
-func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers map[string]runtime.Usage, root stats.Filesystem) stats.PodDisk {
-	d := stats.PodDisk{Logs: map[string]stats.Filesystem{}}
-	if layers != nil {
-		d.Layers = map[string]stats.Filesystem{}
-	}
+// podDisk measures the logs, layers and volumes of a pod. usages contains the usage of its containers
+// by ID, and root describes the file system of the root directory.
+func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, pod *v1.Pod, usages map[string]runtime.Usage, root stats.Filesystem) stats.PodDisk {
+	d := stats.PodDisk{Logs: map[string]stats.Filesystem{}, Layers: map[string]stats.Filesystem{}}
 	dir := m.node.PodLogDir(p.Key, p.UID)
 	part := func(u safepath.Usage) stats.Filesystem {
 		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
 		return stats.Filesystem{UsedBytes: &bytes, InodesUsed: &inodes, IsLowerBound: u.Excess != "", Space: root.Space, At: time.Now()}
 	}
-	for _, c := range p.Containers {
+	for c := range server.ContainerStatuses(pod) {
 		if u, err := collect.MeasureFiles(ctx, dir, c.Name); err == nil {
 			d.Logs[c.Name] = part(u)
 		}
-		if u := layers[c.ID]; u.WritableLayer != nil {
-			d.Layers[c.ID] = filesystemStats(u.WritableLayer, u.WritableLayerAt)
+	}
+	for id, u := range usages {
+		if u.WritableLayer != nil {
+			d.Layers[id] = filesystemStats(u.WritableLayer, u.WritableLayerAt)
 		}
 	}
 	pods := volume.Dir{Root: rootdir.PodsPath(m.rootDir), ClaimsDir: rootdir.ClaimsPath(m.rootDir), CSI: m.csi, CallLimiter: &m.disks}
-	volumes, _ := pods.Measure(ctx, spec)
+	volumes, _ := pods.Measure(ctx, pod)
 	for _, v := range volumes {
 		m.onVolumeMeasured(v.Source, v.Took)
 		f := part(v.Used)
@@ -150,7 +161,8 @@ func (m *Meter) Disks(ctx context.Context) (*metrics.DiskUsage, error) {
 	return diskMetrics(disk, m.state.View()), nil
 }
 
-// diskMetrics returns the metrics of the claims and logs of all pods in v.
+// diskMetrics returns the metrics of the claims of all pods in v and of the logs of their running
+// containers.
 func diskMetrics(disk *stats.Disk, v *server.View) *metrics.DiskUsage {
 	out := &metrics.DiskUsage{}
 	for _, p := range v.Pods {
@@ -168,10 +180,10 @@ func diskMetrics(disk *stats.Disk, v *server.View) *metrics.DiskUsage {
 				Inodes: float64(vol.Inodes), InodesFree: float64(vol.InodesFree), InodesUsed: float64(*vol.InodesUsed),
 			})
 		}
-		for container, f := range usage.Logs {
-			if f.UsedBytes != nil {
+		for c := range server.ContainerStatuses(p.Pod) {
+			if used := usage.Logs[c.Name].UsedBytes; c.State.Running != nil && used != nil {
 				out.Logs = append(out.Logs, metrics.LogUsage{
-					Namespace: p.Pod.Namespace, Pod: p.Pod.Name, UID: string(p.Pod.UID), Container: container, Bytes: float64(*f.UsedBytes),
+					Namespace: p.Pod.Namespace, Pod: p.Pod.Name, UID: string(p.Pod.UID), Container: c.Name, Bytes: float64(*used),
 				})
 			}
 		}

@@ -14,10 +14,47 @@ import (
 
 	"podd/cmd/podd/internal/poddtest"
 	"podd/cmd/podd/internal/rootdir"
+	"podd/reconcile/render"
+	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/runtime/stats"
 	"podd/server"
 )
+
+// TestPodDisk_ExitedContainer checks that the logs and the layers of exited containers are measured, and
+// that the metrics contain only the logs of running containers.
+func TestPodDisk_ExitedContainer(t *testing.T) {
+	root, logs := t.TempDir(), t.TempDir()
+	view := newRunningPod("web", "u1")
+	view.Pod.Status.ContainerStatuses = append(view.Pod.Status.ContainerStatuses, v1.ContainerStatus{
+		Name: "hog", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: "containerd://hog-1"}},
+	})
+	m := &diskMeter{rootDir: root, node: render.Node{LogsDir: logs}, onVolumeMeasured: func(string, time.Duration) {}}
+	sampled := &sampledPods(poddtest.NewView(view), "")[0]
+	for _, name := range []string{"app", "hog"} {
+		dir := filepath.Join(m.node.PodLogDir(sampled.Key, "u1"), name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "0.log"), []byte("text"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	layers := map[string]runtime.Usage{
+		"u1-app": {WritableLayer: &runtime.Filesystem{UsedBytes: 1}}, "hog-1": {WritableLayer: &runtime.Filesystem{UsedBytes: 9 << 30}}, "unknown": {},
+	}
+	d := m.podDisk(t.Context(), sampled, view.Pod, layers, stats.Filesystem{})
+	if len(d.Layers) != 2 || *d.Layers["hog-1"].UsedBytes != 9<<30 {
+		t.Errorf("layers: got %+v, want those of both containers", d.Layers)
+	}
+	if len(d.Logs) != 2 || *d.Logs["hog"].UsedBytes == 0 {
+		t.Errorf("logs: got %+v, want those of both containers", d.Logs)
+	}
+	metrics := diskMetrics(&stats.Disk{Pods: map[types.UID]stats.PodDisk{"u1": d}}, poddtest.NewView(view))
+	if len(metrics.Logs) != 1 || metrics.Logs[0].Container != "app" {
+		t.Errorf("metrics: got %+v, want only the logs of the running container", metrics.Logs)
+	}
+}
 
 // TestPodDisk_LowerBound checks that the usage of a volume that cannot be counted completely is a lower
 // bound. Its directories are nested too deeply.

@@ -2,6 +2,8 @@ package meter
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,10 +65,11 @@ func processUsage(s *stats.Sample) map[types.UID]*pressure.Usage {
 	return usages
 }
 
-// diskUsage returns the disk usage of the pods in v. It includes only running containers, and omits
-// pods that could not be measured. If a pod is newer than the measurement, diskUsage returns zero
-// usage for the pod. Pods with an unknown usage are evicted first, but a new pod is rarely the cause of
-// the pressure.
+// diskUsage returns the disk usage of the pods in v, and omits pods that could not be measured. It
+// includes exited containers, because the container that fills the disk often exits when a write fails.
+//
+// If a pod is newer than the measurement, diskUsage returns zero usage for the pod. Pods with an
+// unknown usage are evicted first, but a new pod is rarely the cause of the pressure.
 func diskUsage(d *stats.Disk, v *server.View) map[types.UID]*pressure.Usage {
 	usages := map[types.UID]*pressure.Usage{}
 	for _, p := range v.Pods {
@@ -83,18 +86,39 @@ func diskUsage(d *stats.Disk, v *server.View) map[types.UID]*pressure.Usage {
 		if disk.ManagedFiles != nil {
 			u.Volumes = add(u.Volumes, *disk.ManagedFiles)
 		}
+		for _, layer := range disk.Layers {
+			u.Layers = add(u.Layers, layer)
+		}
+		for _, logs := range disk.Logs {
+			u.Logs = add(u.Logs, logs)
+		}
 		for status := range server.ContainerStatuses(p.Pod) {
-			c, isRunning := sampledContainer(status)
-			if !isRunning {
-				continue
+			c := add(pressure.DiskUsage{}, disk.Logs[status.Name])
+			for _, id := range containerIDs(status) {
+				c = add(c, disk.Layers[id])
 			}
-			layer, logs := disk.Layers[c.ID], disk.Logs[c.Name]
-			u.Layers, u.Logs = add(u.Layers, layer), add(u.Logs, logs)
-			u.Containers = append(u.Containers, pressure.ContainerUsage{Name: c.Name, DiskBytes: add(add(pressure.DiskUsage{}, layer), logs).Bytes})
+			u.Containers = append(u.Containers, pressure.ContainerUsage{Name: status.Name, DiskBytes: c.Bytes})
 		}
 		usages[p.Pod.UID] = u
 	}
 	return usages
+}
+
+// containerIDs returns the IDs of the newest container with this status and of the last one that
+// exited, each once.
+func containerIDs(c *v1.ContainerStatus) (ids []string) {
+	all := []string{c.ContainerID}
+	for _, t := range []*v1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+		if t != nil {
+			all = append(all, t.ContainerID)
+		}
+	}
+	for _, s := range all {
+		if _, id, ok := strings.Cut(s, "://"); ok && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // add returns d with the usage of f added. It treats an unknown usage as 0.

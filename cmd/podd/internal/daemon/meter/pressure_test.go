@@ -96,8 +96,8 @@ func newRunningPod(name string, uid types.UID) *server.PodView {
 }
 
 // TestDiskUsage checks that the disk usage of a pod includes the ephemeral volumes, the files that podd
-// manages, and the logs and layers of running containers. The file systems with 9000 bytes must not be
-// included: a claim, and the log and the layer of containers that are not running.
+// manages, and the logs and layers of all containers, also of exited ones. The claim with 9000 bytes
+// must not be included.
 func TestDiskUsage(t *testing.T) {
 	logs, managed, huge := newFilesystem(20, 2), newFilesystem(3, 1), newFilesystem(math.MaxUint64, math.MaxUint64)
 	d := &stats.Disk{
@@ -110,30 +110,34 @@ func TestDiskUsage(t *testing.T) {
 					{Name: "unknown", Ephemeral: true},
 					{Name: "many-files-in-a-claim", Filesystem: stats.Filesystem{IsLowerBound: true}},
 				},
-				Logs:         map[string]stats.Filesystem{"app": logs, "removed": newFilesystem(9000, 900)},
-				Layers:       map[string]stats.Filesystem{"all-app": newFilesystem(7, 4), "earlier": newFilesystem(9000, 900)},
+				Logs:         map[string]stats.Filesystem{"app": logs, "side": newFilesystem(40, 4)},
+				Layers:       map[string]stats.Filesystem{"all-app": newFilesystem(7, 4), "crashed": newFilesystem(200, 20), "earlier": newFilesystem(1000, 1)},
 				ManagedFiles: &managed,
 			},
 			"huge":    {ManagedFiles: &huge},
 			"many":    {Volumes: []stats.Volume{{Name: "empty", Ephemeral: true, Filesystem: stats.Filesystem{IsLowerBound: true}}}},
-			"stopped": {Logs: map[string]stats.Filesystem{"app": logs}},
+			"stopped": {Logs: map[string]stats.Filesystem{"app": logs}, Layers: map[string]stats.Filesystem{"stopped-app": newFilesystem(300, 30)}},
 			"removed": {ManagedFiles: &managed},
 		},
 		Unreached: map[types.UID]bool{"unreached": true},
 	}
 	stopped := newRunningPod("stopped", "stopped")
 	stopped.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
-	got := diskUsage(d, poddtest.NewView(newRunningPod("all", "all"), newRunningPod("huge", "huge"), newRunningPod("many", "many"), stopped, newRunningPod("unreached", "unreached"), newRunningPod("new", "new")))
+	all := newRunningPod("all", "all")
+	all.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{ContainerID: "containerd://crashed"}
+	got := diskUsage(d, poddtest.NewView(all, newRunningPod("huge", "huge"), newRunningPod("many", "many"), stopped, newRunningPod("unreached", "unreached"), newRunningPod("new", "new")))
 	unused := []pressure.ContainerUsage{{Name: "app"}}
 	want := map[types.UID]*pressure.Usage{
 		"all": {
-			Volumes: pressure.DiskUsage{Bytes: 153, Inodes: 16}, Logs: pressure.DiskUsage{Bytes: 20, Inodes: 2}, Layers: pressure.DiskUsage{Bytes: 7, Inodes: 4},
-			Containers: []pressure.ContainerUsage{{Name: "app", DiskBytes: 27}},
+			Volumes: pressure.DiskUsage{Bytes: 153, Inodes: 16}, Logs: pressure.DiskUsage{Bytes: 60, Inodes: 6}, Layers: pressure.DiskUsage{Bytes: 1207, Inodes: 25},
+			Containers: []pressure.ContainerUsage{{Name: "app", DiskBytes: 227}},
 		},
-		"huge":    {Volumes: pressure.DiskUsage{Bytes: 1 << 62, Inodes: 1 << 62}, Containers: unused},
-		"many":    {Volumes: pressure.DiskUsage{IsLowerBound: true}, Containers: unused},
-		"stopped": {},
-		"new":     {Containers: unused},
+		"huge": {Volumes: pressure.DiskUsage{Bytes: 1 << 62, Inodes: 1 << 62}, Containers: unused},
+		"many": {Volumes: pressure.DiskUsage{IsLowerBound: true}, Containers: unused},
+		"stopped": {
+			Logs: pressure.DiskUsage{Bytes: 20, Inodes: 2}, Layers: pressure.DiskUsage{Bytes: 300, Inodes: 30}, Containers: []pressure.ContainerUsage{{Name: "app", DiskBytes: 320}},
+		},
+		"new": {Containers: unused},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)
