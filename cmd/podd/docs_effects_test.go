@@ -75,7 +75,7 @@ var fieldEffects = map[string]string{
 	"topologyManagerPolicyOptions": "No effect with the policy none, as in the kubelet.",
 	"reservedSystemCPUs":           "Any value is rejected: podd does not keep CPUs free of pods.",
 	"qosReserved":                  "Any value is rejected: podd reserves no memory for QoS classes. Use memoryReservationPolicy.",
-	"memoryThrottlingFactor":       "On cgroup v2: throttle a container (memory.high) that uses more than its memory request plus this part of the difference between its limit and its request. For a container without a limit, the limit is the allocatable memory of the node. By default, containers are not throttled.",
+	"memoryThrottlingFactor":       "On cgroup v2: throttle a container (memory.high) that uses more than its memory request plus this part of the difference between its limit and its request. For a container without a limit, the limit is the memory of the node that is not reserved. By default, containers are not throttled.",
 	"memoryReservationPolicy":      "On cgroup v2: with TieredReservation, the memory requests of Guaranteed pods are never reclaimed (memory.min), and those of Burstable pods are reclaimed last (memory.low). With None, no memory is protected.",
 
 	"defaultPodSysctls":     "Sysctls that are set in each pod, unless the pod sets them or uses the host's namespace for them. Needs the feature gate DefaultPodSysctls.",
@@ -104,7 +104,7 @@ var fieldEffects = map[string]string{
 	"failSwapOn":                       "If set to true, podd does not start while swap is enabled. By default, podd starts.",
 	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts with a warning.",
 	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use swap in proportion to their memory requests. LimitedSwap is rejected if the kernel cannot limit swap. With NoSwap, pods use no swap.",
-	"userNamespaces":                   "idsPerPod is the number of user and group IDs of each pod with hostUsers: false, a multiple of 65536 (default 65536). It applies to new sandboxes; existing pods keep their IDs.",
+	"userNamespaces":                   "idsPerPod is the number of user and group IDs of each pod with hostUsers: false, a multiple of 65536 (default 65536). If the user kubelet exists and the program getsubids is installed, all IDs are in the range of subordinate IDs of this user, which must suffice for maxPods pods. A change applies to new sandboxes; existing pods keep their IDs.",
 
 	"containerLogMaxWorkers":                    "The maximum number of container logs that are rotated in parallel.",
 	"containerLogMonitorInterval":               "Maximum interval between checks of the size of logs; at least 3s.",

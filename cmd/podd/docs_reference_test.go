@@ -224,7 +224,7 @@ func configurationPage(t *testing.T) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString(configurationIntro + row("field", "served", "default", "effect") + row("---", "---", "---", "---"))
+	b.WriteString(configurationIntro + row("field", "served", "default", "reload", "effect") + row("---", "---", "---", "---", "---"))
 	exists := map[string]bool{}
 	for _, field := range config.Fields() {
 		exists[field.Path] = true
@@ -251,15 +251,28 @@ func configurationPage(t *testing.T) string {
 		if text, ok := fieldDefaults[field.Path]; ok {
 			value = text
 		}
-		b.WriteString(row(code(field.Path), served, code(value), effect))
+		b.WriteString(row(code(field.Path), served, code(value), reload(field), effect))
 	}
-	for path := range fieldEffects {
-		if !exists[path] {
-			t.Errorf("fieldEffects contains %s, which is not a field of KubeletConfiguration", path)
+	for _, table := range []map[string]string{fieldEffects, reloadEffects} {
+		for path := range table {
+			if !exists[path] {
+				t.Errorf("a table of texts contains %s, which is not a field of KubeletConfiguration", path)
+			}
 		}
 	}
 	b.WriteString(configurationGates)
 	return b.String()
+}
+
+// reload returns the text in the column "reload" for a field.
+func reload(f config.Field) string {
+	switch {
+	case f.Support == config.Ignored || f.Support == config.Rejected:
+		return ""
+	case reloadEffects[f.Path] != "":
+		return reloadEffects[f.Path]
+	}
+	return "yes"
 }
 
 var configurationIntro = `# Configuration file
@@ -283,6 +296,10 @@ No setting is ignored silently, even if its value is the default:
 - A field that is served partly has values that podd rejects.
 - A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `. podd names such fields in
   a warning.
+
+The column reload shows whether a changed field takes effect without a restart of podd, with
+[dynamic configuration](dynamic-configuration.md). With "new pods", running pods and containers keep
+the old value until they are created again.
 
 The table shows the defaults without a cluster, or with a cluster if a field is served only there.
 The configuration in effect is at ` + "`/configz`" + ` of the kubelet API. The values of all flags in effect

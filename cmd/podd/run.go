@@ -10,10 +10,15 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon"
+	"podd/cmd/podd/internal/dynconfig"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/runonce"
 )
+
+// minTrial is the minimum of --dynamic-config-trial. In a shorter time, podd may not have noticed that the
+// runtime is unreachable.
+const minTrial = 10 * time.Second
 
 // runCmd is the verb "podd run", which is the default if the command line contains no verb.
 type runCmd struct {
@@ -33,6 +38,10 @@ func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 func (c *runCmd) Validate(*kong.Context) error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
+	case c.DynamicConfigDir != "" && c.DynamicConfigTrial < minTrial:
+		return fmt.Errorf("--dynamic-config-trial: %s is too short; must be at least %s", c.DynamicConfigTrial, minTrial)
+	case c.DynamicConfigDir != "" && once:
+		return errors.New("--dynamic-config-dir cannot be used together with --runonce")
 	case c.Timeout < 0:
 		return fmt.Errorf("--timeout: %s is negative", c.Timeout)
 	case once:
@@ -50,6 +59,9 @@ func (c *runCmd) Validate(*kong.Context) error {
 // Run runs pods until ctx is done or, with --runonce, until the run has ended. Without --runonce,
 // the pods keep running after podd has stopped.
 func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
+	if c.DynamicConfigDir != "" {
+		return c.runDynamic(ctx, s)
+	}
 	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	switch {
 	case err != nil && c.RunOnce != nil && *c.RunOnce:
@@ -61,4 +73,14 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return once.Run(ctx, &cfg, s)
 	}
 	return daemon.Run(ctx, daemon.Options{Config: &cfg, Version: thisVersion().Version, Stdout: s.Out, Stderr: s.Err})
+}
+
+// runDynamic runs pods until ctx is done, and follows changes of the configuration.
+func (c *runCmd) runDynamic(ctx context.Context, s iostreams.Streams) error {
+	version := thisVersion().Version
+	return dynconfig.Run(ctx, dynconfig.Options{Flags: c.Flags, Version: version, Stderr: s.Err,
+		Start: func(ctx context.Context, cfg *config.Config, link *dynconfig.Link) error {
+			return daemon.Run(ctx, daemon.Options{Config: cfg, Version: version, Link: link, Stdout: s.Out, Stderr: s.Err})
+		},
+	})
 }

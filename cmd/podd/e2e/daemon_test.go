@@ -33,8 +33,8 @@ type daemon struct {
 	host     string // node name; equal to node, unless a test changes it before the start
 	hostname string // hostname of podd's UTS namespace; "": the node name is given by flag
 	dir      string
-	rootDir  string // the root directory; "": a directory in dir
-	endpoint string
+	rootDir  string   // the root directory; "": a directory in dir
+	endpoint string   // endpoint of the runtime; "": podd has no flag for it
 	args     []string // additional flags
 	env      []string // additional environment variables
 	api      int      // the port of the kubelet API; 0: off
@@ -92,10 +92,12 @@ func (d *daemon) logFile() string { return filepath.Join(d.dir, "podd.log") }
 func (d *daemon) flags() []string {
 	flags := []string{
 		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logDir(),
-		"--container-runtime-endpoint", d.endpoint,
 		"--cgroup-root", d.parentCgroup(), "--healthz-port", "0", "--v", "4",
 		"--image-gc-high-threshold", "100", // the tests share the images of a stack
 		"--eviction-hard", "memory.available<1Mi", // a test host may be short of disk space
+	}
+	if d.endpoint != "" {
+		flags = append(flags, "--container-runtime-endpoint", d.endpoint)
 	}
 	if d.hostname == "" {
 		flags = append(flags, "--hostname-override", d.host)

@@ -28,10 +28,12 @@ type Flags struct {
 
 // FileFlags are the paths of the configuration files and of podd's directories.
 type FileFlags struct {
-	Config    string `placeholder:"FILE" help:"Load the initial configuration from this file, a KubeletConfiguration (kubelet.config.k8s.io/v1beta1). Command-line flags override configuration from this file."`
-	ConfigDir string `placeholder:"DIR" help:"Path to a directory of drop-ins (*.conf), which overwrite the configuration from the file of --config."`
-	RootDir   string `placeholder:"DIR" help:"Directory path for managing podd files (volume mounts, etc.) (default /var/lib/podd; in a cluster /var/lib/kubelet). Two podd instances cannot use the same directory."`
-	RunDir    string `placeholder:"DIR" help:"Directory of the control socket (default /run/podd)."`
+	Config             string        `placeholder:"FILE" help:"Load the initial configuration from this file, a KubeletConfiguration (kubelet.config.k8s.io/v1beta1). Command-line flags override configuration from this file."`
+	ConfigDir          string        `placeholder:"DIR" help:"Path to a directory of drop-ins (*.conf), which overwrite the configuration from the file of --config."`
+	DynamicConfigDir   string        `placeholder:"DIR" help:"Directory for checkpoints of the configuration. If it is set, podd uses a changed configuration on trial, and returns to the last known good configuration if the trial fails. See \"podd help dynamic-configuration\". If unset, podd reads its configuration only when it starts."`
+	DynamicConfigTrial time.Duration `default:"10m" placeholder:"10m" help:"Duration for which a new configuration is on trial. Requires --dynamic-config-dir."`
+	RootDir            string        `placeholder:"DIR" help:"Directory path for managing podd files (volume mounts, etc.) (default /var/lib/podd; in a cluster /var/lib/kubelet). Two podd instances cannot use the same directory."`
+	RunDir             string        `placeholder:"DIR" help:"Directory of the control socket (default /run/podd)."`
 
 	LockFile             string `placeholder:"FILE" help:"The path to a file for podd to use as a lock file. podd waits until no other process has locked the file."`
 	ExitOnLockContention bool   `help:"Exit when another process opens or removes the file of --lock-file. The pods keep running."`

@@ -81,7 +81,7 @@ var formerFlags = []formerFlagGroup{{
 	flags:       []string{"master-service-namespace"},
 }, {
 	replacement: "use --config and --config-dir",
-	flags:       []string{"dynamic-config-dir", "init-config-dir"},
+	flags:       []string{"init-config-dir"},
 }, {
 	replacement: "use static pods (--pod-manifest-path)",
 	flags:       []string{"bootstrap-checkpoint-path"},

@@ -50,7 +50,7 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
 			t.record([]event.Event{s.NewWarningEvent(reason, "", message)})
 		},
-		OnRequest: t.metrics.RecordClientRequest, Tracer: t.tracing.Tracer(), OnStatusSynced: t.metrics.RecordStatusSync,
+		OnRequest: t.metrics.RecordClientRequest, Tracer: t.tracing.Tracer(), OnStatusSynced: t.metrics.RecordStatusSync, OnConfigSource: configSourceFunc(b.configLink),
 		OnRegistrationStep: func(step cluster.RegistrationStep, at time.Time) {
 			switch step {
 			case cluster.RegistrationAttempted:

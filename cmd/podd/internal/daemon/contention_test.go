@@ -8,20 +8,25 @@ import (
 	"time"
 )
 
-// TestProfileContention checks that the block and mutex profiles record waits for a mutex.
+// TestProfileContention checks that the block and mutex profiles record waits for a mutex, until the
+// profiles are disabled.
 func TestProfileContention(t *testing.T) {
 	before := runtime.SetMutexProfileFraction(-1)
 	t.Cleanup(func() {
 		runtime.SetBlockProfileRate(0)
 		runtime.SetMutexProfileFraction(before)
 	})
-	profileContention()
+	profileContention(true)
 	count := func(profile string) int { return pprof.Lookup(profile).Count() }
 	for deadline := time.Now().Add(10 * time.Second); count("block") == 0 || count("mutex") == 0; {
 		if time.Now().After(deadline) {
 			t.Fatalf("got %d samples in the block profile and %d in the mutex profile, want at least one in each", count("block"), count("mutex"))
 		}
 		waitForMutex()
+	}
+	profileContention(false)
+	if rate := runtime.SetMutexProfileFraction(-1); rate != 0 {
+		t.Errorf("rate of the disabled mutex profile: got %d, want 0", rate)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"podd/cmd/podd/internal/check"
 	"podd/cmd/podd/internal/check/inspect"
 	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/dynconfig"
 	"podd/cmd/podd/internal/lockfile"
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/memory"
@@ -35,12 +36,15 @@ import (
 type Options struct {
 	Config  *config.Config
 	Version string // version of podd
+	// Link connects podd with the manager of its configuration. It is nil without dynamic configuration.
+	Link *dynconfig.Link
 	// Stderr receives the log. With Config.SplitStream, Stdout receives the log without its warnings
 	// and errors.
 	Stdout, Stderr io.Writer
 }
 
-// Run runs pods until ctx is done or a part of podd fails. The pods keep running.
+// Run runs pods until ctx is done or a part of podd fails. The pods keep running. If the cause of the end
+// of ctx is dynconfig.ErrReload, the caller calls Run again with another configuration.
 func Run(ctx context.Context, o Options) error {
 	if os.Geteuid() != 0 {
 		return check.NotRootProblem.Err()
@@ -56,12 +60,10 @@ func Run(ctx context.Context, o Options) error {
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
 	}
-	if cfg.ProfileContention {
-		profileContention()
-	}
+	profileContention(cfg.ProfileContention)
 	lock := lockfile.Options{Path: cfg.LockFile, ExitOnContention: cfg.ExitOnLockContention, Log: log}
 	return wiring.IgnoreCanceled(lockfile.Hold(ctx, lock, func(ctx context.Context) error {
-		return runLocked(ctx, cfg, processState{version: o.Version, log: log, level: level})
+		return runLocked(ctx, cfg, processState{version: o.Version, configLink: o.Link, log: log, level: level})
 	}))
 }
 
@@ -106,7 +108,7 @@ func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 			return err
 		}
 	}
-	if n := countRunning(p.view.Latest.View()); n > 0 {
+	if n := countRunning(p.view.Latest.View()); n > 0 && !errors.Is(context.Cause(ctx), dynconfig.ErrReload) {
 		b.log.Info("podd stopped; its pods keep running", "pods", n,
 			"hint", "if a kubelet starts now, the pods from files and URLs run twice; to stop the pods first, run: podd down")
 	}

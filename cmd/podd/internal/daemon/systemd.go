@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
+	"podd/cmd/podd/internal/dynconfig"
 	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
@@ -16,6 +18,16 @@ func notifySystemd(log *slog.Logger, state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
 		log.Warn("notifying systemd failed", "state", state, "err", err)
 	}
+}
+
+// stopState returns the state to send to systemd when podd's parts have stopped with the error err.
+// cause is the cause of the end of the context. If the parts start again in this process, podd is
+// reloading; systemd would kill podd some time after the state STOPPING=1.
+func stopState(err, cause error) string {
+	if _, isRenamed := errors.AsType[*renamedError](err); !isRenamed && !errors.Is(cause, dynconfig.ErrReload) {
+		return systemd.SdNotifyStopping
+	}
+	return systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec()
 }
 
 // beatInterval returns the interval of the router's heartbeat. The result is at most half the

@@ -54,7 +54,7 @@ func (p *parts) run(ctx context.Context) error {
 	err = group.Wait()
 	for range sets { // wait until the sources have written their caches, because the caller then unlocks the root directory
 	}
-	notifySystemd(p.log, systemd.SdNotifyStopping)
+	notifySystemd(p.log, stopState(err, context.Cause(ctx)))
 	return err
 }
 
@@ -83,6 +83,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.rotateLogs,
 		p.syncIPTables,
 		p.writeEvents,
+		p.followConfig,
 		p.runCluster,
 		func(ctx context.Context) error { return runCSIDrivers(ctx, p.csi, drivers) },
 		p.shutdown.Run,

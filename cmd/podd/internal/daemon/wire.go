@@ -10,6 +10,7 @@ import (
 	"podd/cmd/podd/internal/daemon/meter"
 	"podd/cmd/podd/internal/daemon/podlog"
 	"podd/cmd/podd/internal/daemon/view"
+	"podd/cmd/podd/internal/dynconfig"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/memory"
@@ -33,10 +34,13 @@ type processState struct {
 	version   string         // version of podd
 	startTime time.Time      // when podd started
 	startup   *startup       // explains why podd fails to start
-	instance  *reconcile.Instance
-	nodeNamer *nodeNamer
-	log       *slog.Logger
-	level     *logging.Level
+	// configLink connects podd with the manager of its configuration. It is nil without dynamic
+	// configuration.
+	configLink *dynconfig.Link
+	instance   *reconcile.Instance
+	nodeNamer  *nodeNamer
+	log        *slog.Logger
+	level      *logging.Level
 }
 
 // telemetry contains the metrics, events, traces and problems of podd.
@@ -84,6 +88,10 @@ func newParts(b processState) (_ *parts, err error) {
 		metrics: newMetrics(rendered, b.startTime), events: newEventLog(cfg.NodeName, rendered.UsesCgroupV2),
 		state:     view.NewNodeState(view.NodeProblems{NodeName: b.nodeNamer.nameProblem(b.nodeNamer.configuredName), DNS: dns.Check()}),
 		heartbeat: &heartbeat{startTime: b.startTime}, trimmer: memory.NewTrimmer(),
+	}
+	if b.configLink != nil { // before the first View, so that the cluster does not remove the condition of an earlier process
+		status, _ := b.configLink.Status()
+		setConfig(t.state, status)
 	}
 	if t.tracing, err = newTracing(b); err != nil {
 		return nil, err

@@ -76,6 +76,9 @@ func (m *NodeBuilder) update(c reconcile.Change, facts *nodeFacts) *v1.Node {
 			}
 		}
 	}
+	if facts != nil && facts.Config != nil {
+		n.Status.Conditions = append(n.Status.Conditions, m.withTimes(*facts.Config))
+	}
 	n.Status.Conditions = append(n.Status.Conditions, m.withTimes(readyCondition(r, c.ShuttingDown)))
 	if r.Name != "" {
 		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")

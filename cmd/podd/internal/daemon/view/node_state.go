@@ -10,11 +10,16 @@ import (
 	"podd/reconcile/eviction/pressure"
 )
 
+// ConfigCondition is the type of the condition that describes the dynamic configuration of the Node. It is
+// True if the assigned configuration is in use. Kubelets 1.8 to 1.10 used this type, too.
+const ConfigCondition v1.NodeConditionType = "KubeletConfigOk"
+
 // nodeFacts are the parts of a node's status that neither the runtime nor the router
 // reports. They are immutable.
 type nodeFacts struct {
 	Pressure *pressure.Conditions // nil before the first observation
 	Images   []v1.ContainerImage
+	Config   *v1.NodeCondition // nil without dynamic configuration
 }
 
 // NodeProblems are the problems of the node that the router does not report. They are
@@ -23,8 +28,9 @@ type NodeProblems struct {
 	// Cluster is the problem that keeps podd from being a node of the cluster, or "".
 	Cluster string
 	// NodeName is the problem of a changed hostname. DNS is the problem of a DNS configuration that
-	// cannot be read. Pressure is the problem of a node that is short of a resource. All may be nil.
-	NodeName, DNS, Pressure *manifest.Problem
+	// cannot be read. Pressure is the problem of a node that is short of a resource. Config is the problem
+	// of a configuration that cannot be used. All may be nil.
+	NodeName, DNS, Pressure, Config *manifest.Problem
 	// RejectedPods are the problems of pods that the API server has rejected.
 	RejectedPods []manifest.Problem
 	// UnmeasuredPods are the problems of pods with a disk usage that cannot be measured.
@@ -34,7 +40,7 @@ type NodeProblems struct {
 // list returns all problems in the order in which podd shows them. The parameter initial contains
 // the problems that podd found when it started.
 func (p NodeProblems) list(initial []manifest.Problem) (problems []manifest.Problem) {
-	for _, problem := range []*manifest.Problem{p.NodeName, p.DNS, p.Pressure} {
+	for _, problem := range []*manifest.Problem{p.Config, p.NodeName, p.DNS, p.Pressure} {
 		if problem != nil {
 			problems = append(problems, *problem)
 		}
@@ -100,6 +106,12 @@ func (s *NodeState) SetImages(images []v1.ContainerImage) {
 // under pressure.
 func (s *NodeState) SetPressure(c pressure.Conditions, p *manifest.Problem) {
 	s.updateFacts(func(f *nodeFacts) { f.Pressure, s.problems.Pressure = &c, p })
+}
+
+// SetConfig sets nodeFacts.Config to c and NodeProblems.Config to p. p is nil if the assigned
+// configuration is in use.
+func (s *NodeState) SetConfig(c v1.NodeCondition, p *manifest.Problem) {
+	s.updateFacts(func(f *nodeFacts) { f.Config, s.problems.Config = &c, p })
 }
 
 // updateFacts replaces the facts by a copy that set has changed.

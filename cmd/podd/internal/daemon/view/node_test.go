@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/eviction/pressure"
@@ -107,5 +108,20 @@ func TestNode(t *testing.T) {
 	s = v.update(c, facts).Status
 	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 5 || allocatable.Value() != 2 {
 		t.Errorf("unhealthy devices: got status %+v, want 5 GPUs, and only the 2 healthy ones allocatable", s)
+	}
+}
+
+// TestNode_Config checks that the Node has the condition of the configuration, and that the problem of the
+// configuration is the first problem.
+func TestNode_Config(t *testing.T) {
+	s := NewNodeState(NodeProblems{DNS: &manifest.Problem{Message: "no name server"}})
+	s.SetConfig(v1.NodeCondition{Type: ConfigCondition, Status: v1.ConditionFalse, Reason: "ConfigNotUsed"}, &manifest.Problem{Message: "rejected"})
+	problems, facts := s.get()
+	n := NewNodeBuilder(&v1.Node{}, nil).update(reconcile.Change{}, facts)
+	if c := n.Status.Conditions; len(c) != 2 || c[0].Type != ConfigCondition || c[0].Reason != "ConfigNotUsed" || c[0].LastTransitionTime.IsZero() {
+		t.Errorf("got conditions %+v, want KubeletConfigOk and Ready", c)
+	}
+	if list := problems.list(nil); len(list) != 2 || list[0].Message != "rejected" {
+		t.Errorf("got problems %v, want the one of the configuration first", list)
 	}
 }

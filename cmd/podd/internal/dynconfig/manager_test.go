@@ -1,0 +1,465 @@
+package dynconfig
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/google/go-cmp/cmp"
+
+	"podd/cmd/podd/internal/config"
+)
+
+const trialPeriod = 10 * time.Minute
+
+// A node runs a manager with fake parts of podd. The name of a configuration is its value of maxPods.
+type node struct {
+	t       *testing.T
+	flags   config.Flags
+	stderr  bytes.Buffer
+	link    *Link
+	cancel  context.CancelFunc
+	done    chan error
+	running int32 // maxPods of the running parts, or 0
+	starts  int
+	causes  []error // why the parts have stopped
+	health  Health
+	failing map[int32]error // errors with which the parts stop, by maxPods
+	notices []Notice
+}
+
+// newNode returns a node whose configuration file sets maxPods to 1. It must be called in a bubble of
+// synctest.
+func newNode(t *testing.T) *node {
+	dir := t.TempDir()
+	n := &node{t: t, health: Health{Runtime: true}, failing: map[int32]error{}}
+	n.flags = config.Flags{FileFlags: config.FileFlags{Config: filepath.Join(dir, "config.yaml"), ConfigDir: filepath.Join(dir, "conf.d"), DynamicConfigDir: filepath.Join(dir, "dynamic"), DynamicConfigTrial: trialPeriod}}
+	n.flags.RootDir, n.flags.RunDir = filepath.Join(dir, "root"), filepath.Join(dir, "run")
+	n.flags.PullOffline = "strict"
+	if err := os.Mkdir(n.flags.ConfigDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n.write("maxPods: 1")
+	return n
+}
+
+// write replaces the configuration file.
+func (n *node) write(fields string) { n.writeFile(n.flags.Config, fields) }
+
+func (n *node) writeFile(path, fields string) {
+	n.t.Helper()
+	if err := os.WriteFile(path, []byte(document(fields)), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// document returns a configuration with these fields.
+func document(fields string) string {
+	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + fields + "\n"
+}
+
+// start starts the manager. The manager does not use inotify, because a bubble of synctest cannot wait for
+// the kernel.
+func (n *node) start() {
+	n.t.Helper()
+	store, err := openStore(n.flags.DynamicConfigDir)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(n.t.Context())
+	n.cancel, n.done = cancel, make(chan error, 1)
+	m := newManager(Options{Flags: n.flags, Version: "v1", Start: n.run, Stderr: &n.stderr}, store)
+	m.watcher.New = func() (*fsnotify.Watcher, error) { return nil, errors.New("no inotify in this test") }
+	n.link = m.link
+	go func() {
+		err := m.run(ctx)
+		store.close()
+		n.done <- err
+	}()
+	synctest.Wait()
+	n.collect()
+}
+
+// run is Options.Start.
+func (n *node) run(ctx context.Context, cfg *config.Config, link *Link) error {
+	n.starts++
+	n.running = int32(cfg.MaxPods)
+	defer func() { n.running = 0 }()
+	if err := n.failing[n.running]; err != nil {
+		return err
+	}
+	link.SetHealth(func() Health { return n.health })
+	defer link.SetHealth(nil)
+	<-ctx.Done()
+	n.causes = append(n.causes, context.Cause(ctx))
+	return nil
+}
+
+// wait lets some time pass.
+func (n *node) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+	n.collect()
+}
+
+func (n *node) collect() { n.notices = append(n.notices, n.link.TakeNotices()...) }
+
+// stop stops the manager in an orderly way.
+func (n *node) stop() {
+	n.t.Helper()
+	n.cancel()
+	if err := <-n.done; err != nil {
+		n.t.Errorf("error of Run: got %v, want nil", err)
+	}
+}
+
+// crash stops the manager and restores its files as they were before, as after a crash of the process.
+func (n *node) crash() {
+	n.t.Helper()
+	path := filepath.Join(n.flags.DynamicConfigDir, stateFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.stop()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// wantRunning checks which configuration the parts use, and the error in the status. If the error is "",
+// there must be none.
+func (n *node) wantRunning(maxPods int32, errorPart string) {
+	n.t.Helper()
+	if n.running != maxPods {
+		n.t.Errorf("maxPods of the running parts: got %d, want %d", n.running, maxPods)
+	}
+	status, _ := n.link.Status()
+	if errorPart == "" && status.Error != "" || !strings.Contains(status.Error, errorPart) {
+		n.t.Errorf("error in the status: got %q, want %q in it", status.Error, errorPart)
+	}
+}
+
+// wantTrial checks whether the configuration in use is on trial.
+func (n *node) wantTrial(want bool) {
+	n.t.Helper()
+	if status, _ := n.link.Status(); status.IsOnTrial != want {
+		n.t.Errorf("configuration is on trial: got %t, want %t", status.IsOnTrial, want)
+	}
+}
+
+// wantNotices checks the reasons of the notices since the last call.
+func (n *node) wantNotices(want ...string) {
+	n.t.Helper()
+	var got []string
+	for _, notice := range n.notices {
+		got = append(got, notice.Reason)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		n.t.Errorf("reasons of the notices (-want +got):\n%s", diff)
+	}
+	n.notices = nil
+}
+
+// startTrusted starts a node whose first configuration has passed its trial.
+func startTrusted(t *testing.T) *node {
+	n := newNode(t)
+	n.start()
+	n.wantTrial(true)
+	n.wait(trialPeriod + checkInterval)
+	n.wantRunning(1, "")
+	n.wantTrial(false)
+	n.wantNotices("KubeletConfigChanged", "KubeletConfigAccepted")
+	return n
+}
+
+// TestManager_Accepts checks that a changed file and a new drop-in take effect without a restart of the
+// process, and pass their trials.
+func TestManager_Accepts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		defer n.stop()
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.wantRunning(2, "")
+		n.wantTrial(true)
+		n.wait(trialPeriod + time.Second)
+		n.wantTrial(false)
+		n.writeFile(filepath.Join(n.flags.ConfigDir, "10.conf"), "maxPods: 3")
+		n.wait(checkInterval)
+		n.wantRunning(3, "")
+		n.wantNotices("KubeletConfigChanged", "KubeletConfigAccepted", "KubeletConfigChanged")
+		if n.starts != 3 {
+			t.Errorf("number of starts: got %d, want 3", n.starts)
+		}
+		for _, cause := range n.causes {
+			if !errors.Is(cause, ErrReload) {
+				t.Errorf("cause of the end of the parts: got %v, want %v", cause, ErrReload)
+			}
+		}
+	})
+}
+
+// TestManager_Invalid checks that an invalid file changes nothing, also after a restart, and that podd does
+// not start with it if there is no other configuration.
+func TestManager_Invalid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.write("maxPods: many")
+		n.wait(2 * checkInterval)
+		n.wantRunning(1, "config.yaml:3:1: error: maxPods: ")
+		n.stop()
+		n.start()
+		n.wantRunning(1, "config.yaml:3:1: error: maxPods: ")
+		if err := os.Remove(n.flags.Config); err != nil {
+			t.Fatal(err)
+		}
+		n.wait(checkInterval)
+		n.wantRunning(1, "no such file or directory")
+		n.write("maxPods: 1")
+		n.wait(checkInterval)
+		n.wantRunning(1, "")
+		n.wantNotices("KubeletConfigRejected", "KubeletConfigRejected")
+		if n.starts != 2 {
+			t.Errorf("number of starts: got %d, want 2", n.starts)
+		}
+		n.stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.write("maxPods: many")
+		n.start()
+		if err := <-n.done; err == nil || !strings.Contains(err.Error(), "maxPods: ") {
+			t.Errorf("error of the first start: got %v, want one about maxPods", err)
+		}
+	})
+}
+
+// TestManager_Fails checks that podd returns to the last known good configuration if its parts stop with an
+// error, and does not try the rejected configuration again after a restart.
+func TestManager_Fails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.failing[2] = errors.New("the port is in use")
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.wantRunning(1, "was rejected: podd stopped: the port is in use")
+		n.wait(trialPeriod + checkInterval)
+		n.stop()
+		n.start()
+		n.wantRunning(1, "was rejected: podd stopped: the port is in use")
+		n.wantNotices("KubeletConfigChanged", "KubeletConfigRejected")
+		if n.starts != 4 {
+			t.Errorf("number of starts: got %d, want 4", n.starts)
+		}
+		delete(n.failing, 2)
+		n.write("maxPods: 2 # the port is free now")
+		n.wait(checkInterval)
+		n.wantRunning(2, "")
+		n.stop()
+	})
+}
+
+// TestManager_Crashes checks that podd returns to the last known good configuration if its process crashes
+// again and again, and that orderly stops do not count.
+func TestManager_Crashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		for range 2 * maxStarts {
+			n.stop()
+			n.start()
+			n.wantRunning(2, "")
+		}
+		for range maxStarts - 1 {
+			n.crash()
+			n.start()
+			n.wantRunning(2, "")
+		}
+		n.crash()
+		n.start()
+		n.wantRunning(1, "was rejected: podd crashed 3 times")
+		n.stop()
+	})
+}
+
+// TestManager_Unreachable checks that podd returns to the last known good configuration if a peer becomes
+// unreachable, unless the peer was unreachable before or becomes reachable again soon.
+func TestManager_Unreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		defer n.stop()
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.health = Health{}
+		n.wait(maxLostTime - 5*time.Second)
+		n.wantRunning(2, "")
+		n.health = Health{Runtime: true}
+		n.wait(5 * time.Second)
+		n.health = Health{}
+		n.wait(maxLostTime - 5*time.Second)
+		n.wantRunning(2, "")
+		n.wait(10 * time.Second)
+		n.wantRunning(1, "was rejected: the container runtime was unreachable for 1m0s")
+
+		n.write("maxPods: 3") // the runtime is unreachable before this change
+		n.wait(2*trialPeriod + checkInterval)
+		n.wantRunning(3, "")
+		n.wantTrial(true)
+		n.health = Health{Runtime: true, HasCluster: true}
+		n.wait(checkInterval)
+		n.wantTrial(true)
+		n.health.APIServer = true
+		n.wait(checkInterval)
+		n.wantTrial(false)
+		n.write("maxPods: 4")
+		n.wait(checkInterval)
+		n.health.APIServer = false
+		n.wait(2 * maxLostTime)
+		n.wantRunning(3, "was rejected: the API server was unreachable for 1m0s")
+	})
+}
+
+// TestManager_ConfigMap checks that the content of a ConfigMap replaces that of the file, also after a
+// restart without an API server, and that the file applies again when the Node names no ConfigMap.
+func TestManager_ConfigMap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.link.SetConfigMap(nil, "")
+		n.wait(checkInterval)
+		n.wantRunning(1, "")
+		n.link.SetConfigMap(nil, "ConfigMap kube-system/podd not found")
+		n.wait(time.Second)
+		n.wantRunning(1, "ConfigMap kube-system/podd not found")
+		cm := &ConfigMap{Version: ConfigMapVersion{Namespace: "kube-system", Name: "podd", Key: "kubelet", UID: "u", ResourceVersion: "1"}, Data: document("maxPods: 5")}
+		n.link.SetConfigMap(cm, "")
+		n.wait(time.Second)
+		n.wantRunning(5, "")
+		if status, _ := n.link.Status(); status.Active.String() != "the configuration in ConfigMap kube-system/podd (sha256:"+status.Active.Digest[:12]+")" {
+			t.Errorf("configuration in use: got %s, want the ConfigMap", status.Active)
+		}
+		n.writeFile(filepath.Join(n.flags.ConfigDir, "10.conf"), "maxPods: 6")
+		n.wait(checkInterval)
+		n.wantRunning(6, "")
+		n.stop()
+		n.start()
+		n.wantRunning(6, "")
+		broken := *cm
+		broken.Data = "maxPods"
+		n.link.SetConfigMap(&broken, "")
+		n.wait(time.Second)
+		n.wantRunning(6, "ConfigMap kube-system/podd[kubelet]:1:1: error: ")
+		n.link.SetConfigMap(nil, "")
+		if err := os.Remove(filepath.Join(n.flags.ConfigDir, "10.conf")); err != nil {
+			t.Fatal(err)
+		}
+		n.wait(checkInterval)
+		n.wantRunning(1, "")
+		n.stop()
+		n.start()
+		n.wantRunning(1, "")
+		n.stop()
+	})
+}
+
+// TestManager_DamagedFiles checks that damaged files in the directory do not keep podd from starting, and
+// that a configuration whose checkpoint cannot be stored is not used until it can be stored.
+func TestManager_DamagedFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.stop()
+		for _, name := range []string{stateFile, configMapFile} {
+			if err := os.WriteFile(filepath.Join(n.flags.DynamicConfigDir, name), []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.start()
+		n.wantRunning(1, "")
+		n.wantNotices("KubeletConfigLost", "KubeletConfigLost", "KubeletConfigChanged")
+		checkpoints := filepath.Join(n.flags.DynamicConfigDir, checkpointDir)
+		if err := errors.Join(os.RemoveAll(checkpoints), os.WriteFile(checkpoints, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.wantRunning(1, "storing the configuration: ")
+		if err := os.Remove(checkpoints); err != nil {
+			t.Fatal(err)
+		}
+		n.wait(checkInterval)
+		n.wantRunning(2, "")
+		n.stop()
+		n.write("maxPods: many")
+		if err := os.RemoveAll(checkpoints); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		if err := <-n.done; err == nil || !strings.Contains(err.Error(), "maxPods: ") {
+			t.Errorf("error without a valid configuration and without checkpoints: got %v, want one about maxPods", err)
+		}
+	})
+}
+
+// TestOpenStore checks the mode of the directory and its files, and that a directory is used by one podd
+// and cannot be changed by other users.
+func TestOpenStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dynamic")
+	s, err := openStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if err := errors.Join(s.writeState(State{}), s.writeCheckpoint(newCheckpoint(nil, nil)), s.writeConfigMap(&ConfigMap{})); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("mode of %s: got %v, want no access for other users", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(dir); err == nil || !strings.Contains(err.Error(), "in use by another podd") {
+		t.Errorf("opening a directory in use: got error %v", err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(dir); err == nil || !strings.Contains(err.Error(), "chmod 0700") {
+		t.Errorf("opening a directory that others can change: got error %v", err)
+	}
+}
+
+// TestOneLine checks that a text with several lines becomes one sentence.
+func TestOneLine(t *testing.T) {
+	if got, want := oneLine("invalid, 2 errors:\na: wrong\n  b: wrong\n"), "invalid, 2 errors: a: wrong; b: wrong"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := oneLine(strings.Repeat("ä", 1000)); len(got) > maxReasonBytes+len("…") || !strings.HasSuffix(got, "ä…") {
+		t.Errorf("long text: got %d bytes, %q at the end", len(got), got[len(got)-8:])
+	}
+}
+
+// diffJSON returns the difference between two values as JSON, or "".
+func diffJSON(t *testing.T, want, got any) string {
+	t.Helper()
+	encode := func(v any) string {
+		data, err := json.MarshalIndent(v, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	return cmp.Diff(encode(want), encode(got))
+}

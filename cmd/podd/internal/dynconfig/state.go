@@ -1,0 +1,151 @@
+package dynconfig
+
+import (
+	"fmt"
+	"time"
+)
+
+// maxStarts is the maximum number of processes that may start with a configuration on trial. A higher
+// number means that podd crashes again and again.
+const maxStarts = 3
+
+// A State records which configurations podd has used. It is immutable. The zero value is the state of an
+// empty directory.
+type State struct {
+	// LastKnownGood is the configuration that has passed its trial last. It is zero if none has.
+	LastKnownGood Version `json:"lastKnownGood,omitzero"`
+	// Trial is the configuration on trial, or nil.
+	Trial *Trial `json:"trial,omitempty"`
+	// Rejection is the rejection of the newest candidate, or nil if the candidate is in use.
+	Rejection *Rejection `json:"rejection,omitempty"`
+}
+
+// A Trial is the use of a configuration that has not proved itself yet.
+type Trial struct {
+	Version Version `json:"version"`
+	// Starts is the number of processes of podd that have started with the configuration, without those
+	// that have stopped in an orderly way.
+	Starts int `json:"starts"`
+	// Before describes the peers that responded before the trial.
+	Before Health `json:"before"`
+}
+
+// A Rejection is the reason why podd does not use a configuration.
+type Rejection struct {
+	Version     Version   `json:"version"`
+	Reason      string    `json:"reason"`
+	At          time.Time `json:"at"`
+	PoddVersion string    `json:"poddVersion"` // the version of podd that has rejected the configuration
+}
+
+// A candidate is the configuration that the user has assigned.
+type candidate struct {
+	version Version
+	err     error // why the configuration is invalid; nil if it is valid
+}
+
+// A situation contains the facts on which the choice of a configuration depends.
+type situation struct {
+	poddVersion string
+	health      Health // peers that respond with the configuration in use
+	now         time.Time
+}
+
+// inUse returns the configuration that podd must use. It is zero if there is none.
+func (s State) inUse() Version {
+	if s.Trial != nil {
+		return s.Trial.Version
+	}
+	return s.LastKnownGood
+}
+
+// withStart returns the state after the start of a process.
+func (s State) withStart(at situation) State {
+	if s.Trial == nil {
+		return s
+	}
+	t := *s.Trial
+	t.Starts++
+	s.Trial = &t
+	if t.Starts > maxStarts && s.canFallBack() {
+		return s.withRejectedTrial(fmt.Sprintf("podd crashed %d times with this configuration", t.Starts-1), at)
+	}
+	return s
+}
+
+// withStop returns the state after an orderly stop of a process.
+func (s State) withStop() State {
+	if s.Trial == nil {
+		return s
+	}
+	t := *s.Trial
+	t.Starts--
+	s.Trial = &t
+	return s
+}
+
+// withCandidate returns the state after the candidate was read. The first rule that applies wins.
+func (s State) withCandidate(c candidate, at situation) State {
+	switch {
+	case c.err != nil: // an invalid configuration changes nothing
+		return s.withRejection(c.version, c.err.Error(), at)
+	case c.version.Digest == s.inUse().Digest: // the user has undone a rejected change
+		s.Rejection = nil
+		return s
+	case c.version.Digest == s.LastKnownGood.Digest: // it needs no second trial
+		s.Trial, s.Rejection = nil, nil
+		return s
+	case s.isRejected(c.version, at) && s.inUse().Digest != "":
+		return s
+	}
+	before := at.health
+	if s.Trial != nil { // the peers of an earlier trial may not have responded yet
+		before = before.or(s.Trial.Before)
+	}
+	s.Trial, s.Rejection = &Trial{Version: c.version, Starts: 1, Before: before}, nil
+	return s
+}
+
+// isRejected reports whether this version of podd has already rejected a configuration.
+func (s State) isRejected(v Version, at situation) bool {
+	return s.Rejection != nil && s.Rejection.Version.Digest == v.Digest && s.Rejection.PoddVersion == at.poddVersion
+}
+
+// withRejection returns the state after a configuration was rejected. The time of an equal rejection
+// does not change.
+func (s State) withRejection(v Version, reason string, at situation) State {
+	if s.isRejected(v, at) && s.Rejection.Reason == reason {
+		return s
+	}
+	s.Rejection = &Rejection{Version: v, Reason: reason, At: at.now.UTC(), PoddVersion: at.poddVersion}
+	return s
+}
+
+// withRejectedTrial returns the state after the configuration on trial was rejected. A trial must be in
+// progress.
+func (s State) withRejectedTrial(reason string, at situation) State {
+	v := s.Trial.Version
+	s.Trial = nil
+	return s.withRejection(v, reason, at)
+}
+
+// withPassedTrial returns the state after the configuration on trial has proved itself. A trial must be
+// in progress.
+func (s State) withPassedTrial() State {
+	s.LastKnownGood, s.Trial = s.Trial.Version, nil
+	return s
+}
+
+// without returns the state without a configuration whose checkpoint is lost.
+func (s State) without(v Version) State {
+	if s.Trial != nil && s.Trial.Version.Digest == v.Digest {
+		s.Trial = nil
+	}
+	if s.LastKnownGood.Digest == v.Digest {
+		s.LastKnownGood = Version{}
+	}
+	return s
+}
+
+// canFallBack reports whether there is another configuration than the one on trial.
+func (s State) canFallBack() bool { return s.Trial != nil && s.LastKnownGood.Digest != "" }
