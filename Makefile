@@ -19,7 +19,7 @@ CONCURRENT = $(shell grep -rlE '^[[:space:]]+go [a-zA-Z]|(errgroup|synctest)[.]|
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) $(FLAGS))
 
-.PHONY: help build packages run stop test pods nodes units nightly unit fuzz cross e2e runtimes crio faults soak cluster kubernetes conformance e2e-node vm bench lint golden clean go
+.PHONY: help build packages run stop test pods nodes units nightly unit packagetests reconciletests fuzz cross e2e runtimes crio faults soak cluster kubernetes conformance e2e-node vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -81,12 +81,19 @@ nightly: build ## Run the tests that target test omits (hours); as root
 	$(call stage,faults,$(MAKE) faults)
 	$(call stage,soak,$(MAKE) soak)
 
+# The tests of reconcile run at the same time as those of the other packages, because each of their
+# programs mostly uses one CPU.
+unit: go ## Run unit, golden and property tests
+	@$(MAKE) --no-print-directory -j2 packagetests reconciletests
+
+packagetests:
+	$(UNIT) $$(go list ./... | grep -vxF $(addprefix -e ,$(CONCURRENT)))
+	$(RACE) $(filter-out podd/reconcile,$(CONCURRENT))
+
 # Too many synctest bubbles in one process kill the race detector (go.dev/issue/78156), so
 # reconcile has several. Two long tests of reconcile check values that do not depend on races. The
 # race detector sees their goroutines in the other tests and in one of the four seeds of TestChurn.
-unit: go ## Run unit, golden and property tests
-	$(UNIT) $$(go list ./... | grep -vxF $(addprefix -e ,$(CONCURRENT)))
-	$(RACE) $(filter-out podd/reconcile,$(CONCURRENT))
+reconciletests:
 	$(RACE) '-skip=Churn/seed_[1-9]|CallsFail|NoSecretIsShown' ./reconcile
 	$(RACE) -run=CallsFail ./reconcile
 	$(UNIT) '-run=Churn|NoSecretIsShown' ./reconcile
