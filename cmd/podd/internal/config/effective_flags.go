@@ -58,9 +58,11 @@ func (c *Config) setEffectiveFlags(flags map[string]string) {
 	if len(c.URLHeader) > 0 {
 		flags["manifest-url-header"] = maskedValue
 	}
-	if len(c.ManifestURLs) > 0 { // the URLs may contain passwords
-		flags["manifest-url"] = maskedValue
+	var urls []string
+	for _, u := range c.ManifestURLs {
+		urls = append(urls, redactURL(u))
 	}
+	flags["manifest-url"] = strings.Join(urls, ",")
 }
 
 // formatFlagValue returns a value as it is written on the command line. A nil pointer becomes "".

@@ -2,7 +2,9 @@ package config
 
 import (
 	"reflect"
+	"strings"
 
+	logs "k8s.io/component-base/logs/api/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
@@ -25,16 +27,7 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 			def.Set(v)
 		}
 	})
-	if len(k.StaticPodURLHeader) > 0 {
-		header := map[string][]string{}
-		for name := range k.StaticPodURLHeader {
-			header[name] = []string{maskedValue}
-		}
-		k.StaticPodURLHeader = header
-	}
-	if k.StaticPodURL != "" { // the URL may contain a password
-		k.StaticPodURL = maskedValue
-	}
+	c.Sources.setEffectiveValues(k)
 	k.EvictionHard = effectiveEvictionHard(userConfig)
 	c.API.setEffectiveValues(k)
 	c.setEffectiveValues(k)
@@ -52,12 +45,59 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	return RedactedConfig{k, func() map[string]string { return effectiveFlags(f, k, c) }}
 }
 
-// setEffectiveValues sets the fields of k for which podd has another default than the kubelet.
+// setEffectiveValues sets the fields of k that configure static pods. They have one value each, so k
+// contains only the first path and the first URL. The flags at /flagz contain all.
+func (s *Sources) setEffectiveValues(k *kubelet.KubeletConfiguration) {
+	if len(s.ManifestPaths) > 0 {
+		k.StaticPodPath = s.ManifestPaths[0]
+	}
+	if len(s.ManifestURLs) > 0 {
+		k.StaticPodURL = redactURL(s.ManifestURLs[0])
+	}
+	k.StaticPodURLHeader = nil
+	for name := range s.URLHeader {
+		if k.StaticPodURLHeader == nil {
+			k.StaticPodURLHeader = map[string][]string{}
+		}
+		k.StaticPodURLHeader[name] = []string{maskedValue}
+	}
+}
+
+// redactURL masks the parts of a manifest URL that may be secret: the user with the password, the query
+// and the fragment. It does not parse the URL, because the host may contain {node}.
+func redactURL(text string) string {
+	scheme, rest, _ := strings.Cut(text, "://")
+	secret := ""
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest, secret = rest[:i], rest[i:i+1]+maskedValue
+	}
+	host, path, hasPath := strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		host = maskedValue + host[i:]
+	}
+	if hasPath {
+		host += "/" + path
+	}
+	return scheme + "://" + host + secret
+}
+
+// setEffectiveValues sets the fields of k that differ from the configuration: podd has another default,
+// or ignores the configured value.
 func (c *Config) setEffectiveValues(k *kubelet.KubeletConfiguration) {
 	k.SerializeImagePulls = new(c.MaxParallelPulls == 1)
 	if c.MaxParallelPulls > 1 {
 		k.MaxParallelImagePulls = new(int32(c.MaxParallelPulls))
 	}
+	if c.CredentialVerification == nil {
+		k.ImagePullCredentialsVerificationPolicy = ""
+	}
 	k.KernelMemcgNotification = !c.DisableMemoryNotifications
 	k.ContainerLogMaxWorkers = new(int32(c.LogWorkers))
+	k.ContainerRuntimeEndpoint, k.PodLogsDir = c.RuntimeEndpoint, c.PodLogsDir
+	if c.DisablePodCgroups {
+		k.CgroupRoot = ""
+	}
+	k.EnableContentionProfiling = c.ProfileContention
+	k.Logging.Verbosity = logs.VerbosityLevel(c.Verbosity)
+	k.RotateCertificates, k.ServerTLSBootstrap = c.Cluster.RotateClientCert, c.Cluster.RequestServingCert
 }

@@ -39,7 +39,7 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 		t.Errorf("imagePullCredentialsVerificationPolicy: got %q, want the default NeverVerifyPreloadedImages", got)
 	}
 	want := map[string]string{
-		"config": file, "manifest-url": maskedValue, "manifest-url-header": maskedValue, "port": "10251",
+		"config": file, "manifest-url": "https://<masked>@h/x", "manifest-url-header": maskedValue, "port": "10251",
 		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",
 		"max-pods": "7", // the flag shows the value of its field in the file
 	}
@@ -142,5 +142,48 @@ func TestLoad_Configz(t *testing.T) {
 		if diff := cmp.Diff(want, differences); diff != "" {
 			t.Errorf("kubeconfig %q: fields whose values differ from those of the kubelet (-want +got):\n%s", kubeconfig, diff)
 		}
+	}
+}
+
+// TestLoad_ConfigzEffective checks that RedactedConfig contains the values in effect if these differ from
+// the values of the configuration file.
+func TestLoad_ConfigzEffective(t *testing.T) {
+	file := writeFile(t, t.TempDir(), "k.yaml", `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+staticPodPath: /etc/manifests
+staticPodURL: http://other/
+staticPodURLHeader: {X-Other: [s3cret]}
+rotateCertificates: true
+serverTLSBootstrap: true
+enableContentionProfiling: true
+enableProfilingHandler: false
+cgroupsPerQOS: false
+enforceNodeAllocatable: [none]
+cgroupRoot: /pods
+featureGates: {KubeletEnsureSecretPulledImages: false}
+logging: {verbosity: 12}
+`)
+	cfg, _, err := Load(parse(t, "--config="+file, "--pod-manifest-path=/a/", "--pod-manifest-path=/b",
+		"--manifest-url=https://u:s3cret@h/{node}.yaml?token=s3cret#s3cret", "--manifest-url=http://b/@x", "--manifest-url-header=X-Token:s3cret", "--port=0"), testHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, flags := cfg.RedactedConfig.Kubelet, cfg.RedactedConfig.Flags()
+	got := map[string]any{
+		"staticPodPath": k.StaticPodPath, "staticPodURL": k.StaticPodURL, "staticPodURLHeader": k.StaticPodURLHeader,
+		"--pod-manifest-path": flags["pod-manifest-path"], "--manifest-url": flags["manifest-url"],
+		"rotateCertificates": k.RotateCertificates, "serverTLSBootstrap": k.ServerTLSBootstrap,
+		"enableContentionProfiling": k.EnableContentionProfiling, "cgroupRoot": k.CgroupRoot, "port": k.Port, "enableServer": *k.EnableServer,
+		"imagePullCredentialsVerificationPolicy": k.ImagePullCredentialsVerificationPolicy, "logging.verbosity": int(k.Logging.Verbosity),
+	}
+	want := map[string]any{
+		"staticPodPath": "/a", "staticPodURL": "https://<masked>@h/{node}.yaml?<masked>", "staticPodURLHeader": map[string][]string{"X-Token": {maskedValue}},
+		"--pod-manifest-path": "/a,/b", "--manifest-url": "https://<masked>@h/{node}.yaml?<masked>,http://b/@x",
+		"rotateCertificates": false, "serverTLSBootstrap": false,
+		"enableContentionProfiling": false, "cgroupRoot": "", "port": int32(0), "enableServer": false,
+		"imagePullCredentialsVerificationPolicy": kubelet.ImagePullCredentialsVerificationPolicy(""), "logging.verbosity": 10,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("values in effect (-want +got):\n%s", diff)
 	}
 }
