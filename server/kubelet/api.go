@@ -34,9 +34,9 @@ type API struct {
 	Runtime Runtime
 	Health  http.Handler // serves /healthz and paths below it, /livez and /readyz
 	Stats   http.Handler // serves /stats/, /metrics and /spec/
-	// Config is the configuration in effect, of type kubelet.config.k8s.io/v1beta1, without
-	// secrets. /configz returns it.
-	Config any
+	// Config returns the configuration in effect, of type kubelet.config.k8s.io/v1beta1, without
+	// secrets. Each request of /configz calls it. It must be safe for concurrent use.
+	Config func(context.Context) any
 	// Flags returns the values of podd's command-line flags by name, without secrets. Each request of
 	// /flagz calls it. It must be safe for concurrent use.
 	Flags func() map[string]string

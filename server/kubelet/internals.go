@@ -43,6 +43,6 @@ func (a *API) setVerbosity(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "successfully set klog.logging.verbosity to %d", level)
 }
 
-func (a *API) configz(w http.ResponseWriter, _ *http.Request) {
-	server.Reply(w, http.StatusOK, map[string]any{"kubeletconfig": a.Config})
+func (a *API) configz(w http.ResponseWriter, r *http.Request) {
+	server.Reply(w, http.StatusOK, map[string]any{"kubeletconfig": a.Config(r.Context())})
 }

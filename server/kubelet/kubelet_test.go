@@ -60,7 +60,7 @@ func (n *node) handler() http.Handler {
 			io.WriteString(w, "stats: "+r.Method+" "+r.URL.Path)
 		}),
 		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
-		Config: json.RawMessage(`{"maxPods":7}`), Flags: func() map[string]string { return map[string]string{"v": "2", "port": "10250"} }, StartTime: time.Unix(1000, 0), KubernetesRelease: "1.37",
+		Config: func(context.Context) any { return json.RawMessage(`{"maxPods":7}`) }, Flags: func() map[string]string { return map[string]string{"v": "2", "port": "10250"} }, StartTime: time.Unix(1000, 0), KubernetesRelease: "1.37",
 		MirrorUID: func(key types.NamespacedName) types.UID {
 			return map[types.NamespacedName]types.UID{{Namespace: "default", Name: "web-n1"}: "mirror"}[key]
 		},

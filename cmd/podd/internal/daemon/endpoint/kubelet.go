@@ -1,10 +1,13 @@
 package endpoint
 
 import (
+	"context"
 	"crypto/tls"
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
@@ -33,7 +36,7 @@ func (h *handlers) kubeletAPIHandler() http.Handler {
 	}
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
-		Config: h.RedactedConfig.Kubelet, Flags: h.RedactedConfig.Flags, StartTime: h.StartTime, KubernetesRelease: manifest.KubernetesRelease(),
+		Config: h.configInEffect, Flags: h.RedactedConfig.Flags, StartTime: h.StartTime, KubernetesRelease: manifest.KubernetesRelease(),
 		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files, SystemLogQueryEnabled: a.EnableSystemLogQuery,
 		DebuggingEnabled: a.EnableDebugging, ProfilingEnabled: a.EnableProfiling, SetVerbosity: setVerbosity,
 	}
@@ -41,6 +44,22 @@ func (h *handlers) kubeletAPIHandler() http.Handler {
 		k.MirrorUID = h.Cluster.MirrorUID
 	}
 	return k.Handler()
+}
+
+// configTimeout limits the time that /configz waits for the runtime.
+const configTimeout = time.Second
+
+// configInEffect returns the configuration with the socket of the runtime and the cgroup driver that the
+// runtime reports. If the runtime does not respond, it returns the configured cgroup driver.
+func (h *handlers) configInEffect(ctx context.Context) any {
+	k := *h.RedactedConfig.Kubelet
+	k.ContainerRuntimeEndpoint = "unix://" + strings.TrimPrefix(h.Runtime.Endpoint(), "unix://")
+	ctx, cancel := context.WithTimeout(ctx, configTimeout)
+	defer cancel()
+	if node, err := h.Runtime.Node(ctx); err == nil && node.CgroupDriver != "" {
+		k.CgroupDriver = node.CgroupDriver
+	}
+	return &k
 }
 
 // kubeletServer returns the server of the kubelet API.
