@@ -33,8 +33,9 @@ type NodeProblems struct {
 	NodeName, DNS, Pressure, Config *manifest.Problem
 	// RejectedPods are the problems of pods that the API server has rejected.
 	RejectedPods []manifest.Problem
-	// UnmeasuredPods are the problems of pods with a disk usage that cannot be measured.
-	UnmeasuredPods []manifest.Problem
+	// UnlimitedPods are the problems of pods whose storage limits podd does not enforce: their disk usage
+	// cannot be measured, or they are critical.
+	UnlimitedPods []manifest.Problem
 }
 
 // list returns all problems in the order in which podd shows them. The parameter initial contains
@@ -49,7 +50,7 @@ func (p NodeProblems) list(initial []manifest.Problem) (problems []manifest.Prob
 	if p.Cluster != "" {
 		problems = append(problems, manifest.Problem{Severity: manifest.Error, Message: p.Cluster})
 	}
-	return slices.Concat(problems, p.RejectedPods, p.UnmeasuredPods)
+	return slices.Concat(problems, p.RejectedPods, p.UnlimitedPods)
 }
 
 // A NodeState contains the state of the node that a Publisher shows in addition to the
@@ -92,9 +93,9 @@ func (s *NodeState) SetRejectedPods(problems []manifest.Problem) {
 	s.update(func() { s.problems.RejectedPods = problems })
 }
 
-// SetUnmeasuredPods sets NodeProblems.UnmeasuredPods.
-func (s *NodeState) SetUnmeasuredPods(problems []manifest.Problem) {
-	s.update(func() { s.problems.UnmeasuredPods = problems })
+// SetUnlimitedPods sets NodeProblems.UnlimitedPods.
+func (s *NodeState) SetUnlimitedPods(problems []manifest.Problem) {
+	s.update(func() { s.problems.UnlimitedPods = problems })
 }
 
 // SetImages sets nodeFacts.Images.

@@ -57,7 +57,7 @@ func TestStorageProblems(t *testing.T) {
 	v := NewPublisher(Options{Base: server.View{Node: "n1", Version: "v1"}, State: state})
 	web := types.NamespacedName{Namespace: "default", Name: "web"}
 	for _, all := range [][]manifest.Problem{{{Severity: manifest.Warning, Pod: web, Message: "not measured"}}, nil} {
-		state.SetUnmeasuredPods(all)
+		state.SetUnlimitedPods(all)
 		v.Publish(reconcile.Change{})
 		if got := v.Latest.View().Problems; len(got) != len(all) || len(all) > 0 && got[0].Pod != server.Key(web) {
 			t.Errorf("got problems %v, want %v", got, all)
