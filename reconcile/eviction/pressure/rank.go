@@ -11,8 +11,8 @@ import (
 // Rank returns the candidates in the order in which they are evicted because of signal. Protected
 // pods are omitted. First come the pods with unknown usage, then those that use more than they
 // request, then the others. Within each group, pods with a lower priority come first. Of pods with
-// the same priority, those that have too many files to measure their usage completely come first,
-// then those with the larger usage above their requests.
+// the same priority, those with the larger usage above their requests come first. If inodes are short,
+// those that have too many files to count all of them come before these.
 //
 // Pods request no processes, so because of pid.available, pods are ranked by priority first, as by a
 // kubelet. Of pods with the same priority, those with unknown usage come first, then those with the
@@ -42,7 +42,7 @@ type rankedCandidate struct {
 	group    int
 	priority int32
 	excess   int64 // usage minus request
-	// isLowerBound reports whether excess may be larger.
+	// isLowerBound reports whether excess is a number of files that may be larger.
 	isLowerBound bool
 }
 

@@ -79,10 +79,9 @@ func TestRank(t *testing.T) {
 			newCandidate("measured", 0, &Usage{Volumes: DiskUsage{Inodes: 900}}), newCandidate("important", 1, &Usage{Volumes: DiskUsage{Inodes: 500, IsLowerBound: true}}),
 			newCandidate("volumes", 0, &Usage{Volumes: DiskUsage{Inodes: 400, IsLowerBound: true}}), newCandidate("logs", 0, &Usage{Logs: DiskUsage{Inodes: 300, IsLowerBound: true}}),
 		}, "volumes logs measured important"},
-		"lower bound within requests": {NodefsAvailable, oneDisk, []Candidate{
-			newCandidate("bound", 0, &Usage{Volumes: DiskUsage{Bytes: 5, IsLowerBound: true}}, "ephemeral-storage=10"), newCandidate("exceeds", 0, disk(1, 0, 0)),
-			newCandidate("within", 0, disk(9, 0, 0), "ephemeral-storage=10"),
-		}, "exceeds bound within"},
+		"many small files": {NodefsAvailable, oneDisk, []Candidate{
+			newCandidate("many", 0, &Usage{Volumes: DiskUsage{Bytes: 5, IsLowerBound: true}}), newCandidate("large", 0, disk(9, 0, 0)),
+		}, "large many"},
 		"lower bound on another disk": {ImagefsAvailable, separateImages, []Candidate{
 			newCandidate("bound", 0, &Usage{Volumes: DiskUsage{Bytes: 50, IsLowerBound: true}, Layers: DiskUsage{Bytes: 1}}), newCandidate("layers", 0, disk(0, 2, 0)),
 		}, "layers bound"},

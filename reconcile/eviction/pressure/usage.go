@@ -78,7 +78,8 @@ func (l Layout) device(signal Signal) (device uint64, isDisk bool) {
 }
 
 // usageFor returns how much u uses of the resource of signal. For a signal of a file system, only
-// the files on this file system count. isLowerBound reports whether the usage may be larger.
+// the files on this file system count. isLowerBound reports whether the number of files may be larger. It
+// is not set for bytes, because few large files can use more than many small ones.
 func (l Layout) usageFor(signal Signal, u *Usage) (usage int64, isLowerBound bool) {
 	device, isDisk := l.device(signal)
 	if !isDisk {
@@ -97,7 +98,7 @@ func (l Layout) usageFor(signal Signal, u *Usage) (usage int64, isLowerBound boo
 	if signal.Resource() == ResourceInodes {
 		return sum.Inodes, sum.IsLowerBound
 	}
-	return sum.Bytes, sum.IsLowerBound
+	return sum.Bytes, false
 }
 
 func (d DiskUsage) plus(e DiskUsage) DiskUsage {
