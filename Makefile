@@ -3,7 +3,7 @@ FLAGS   := $(shell cat cmd/internal/release/flags)
 COMMA   := ,
 E2ETAGS := $(subst -tags=,-tags=e2e$(COMMA),$(filter -tags=%,$(FLAGS)))
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-ALIGN   := $(if $(filter amd64,$(shell go env GOARCH 2>/dev/null)),-funcalign=4)
+ALIGN   := $(if $(filter amd64,$(shell go env GOARCH 2>/dev/null)),-funcalign=2)
 BUILD   := go build -ldflags "$(strip -s -w $(ALIGN) -X main.version=$(VERSION))"
 UNIT    := go test -vet=off -timeout 20m
 # With the race detector, each test program would sleep one second before it exits, and so would the

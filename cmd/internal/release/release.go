@@ -48,13 +48,13 @@ func Command(ctx context.Context, arch, file string, linkerFlags ...string) *exe
 }
 
 // archLinkerFlags returns the flags of go tool link for an architecture. They omit the symbol table and
-// debugging data. On amd64 they also align functions to 4 bytes, as the linker does on arm, instead of 32,
-// which makes the binary 0.6 MB smaller. The linker still applies the larger alignment that a function in
+// debugging data. On amd64 they also align functions to 2 bytes instead of 32, which makes the binary
+// 0.65 MB smaller. The linker still applies the larger alignment that a function in
 // assembly requires.
 func archLinkerFlags(arch string) []string {
 	linkerFlags := []string{"-s", "-w"}
 	if arch == "amd64" {
-		linkerFlags = append(linkerFlags, "-funcalign=4")
+		linkerFlags = append(linkerFlags, "-funcalign=2")
 	}
 	return linkerFlags
 }
