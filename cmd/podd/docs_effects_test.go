@@ -13,7 +13,12 @@ const (
 // reloadEffects contains the texts in the column "reload" of the page "configuration", by field path. A
 // field without a text here takes effect without a restart of podd.
 var reloadEffects = map[string]string{
-	"kind": "no", "apiVersion": "no", "runOnce": "no",
+	"kind": "-", "apiVersion": "-", "runOnce": "no",
+
+	"providerID": "new Node", "registerWithTaints": "new Node",
+	"kubeletCgroups": "not removed", "systemCgroups": "not removed", "protectKernelDefaults": "not removed",
+	"enforceNodeAllocatable": "not removed", "systemReservedCgroup": "not removed", "kubeReservedCgroup": "not removed",
+	"makeIPTablesUtilChains": "not removed",
 
 	"podLogsDir": "new pods", "clusterDomain": "new pods", "clusterDNS": "new pods", "resolvConf": "new pods",
 	"cgroupRoot": "new pods", "cgroupsPerQOS": "new pods", "cgroupDriver": "new pods", "podPidsLimit": "new pods",

@@ -269,6 +269,8 @@ func reload(f config.Field) string {
 	switch {
 	case f.Support == config.Ignored || f.Support == config.Rejected:
 		return ""
+	case reloadEffects[f.Path] == "-":
+		return ""
 	case reloadEffects[f.Path] != "":
 		return reloadEffects[f.Path]
 	}
@@ -298,8 +300,13 @@ No setting is ignored silently, even if its value is the default:
   a warning.
 
 The column reload shows whether a changed field takes effect without a restart of podd, with
-[dynamic configuration](dynamic-configuration.md). With "new pods", running pods and containers keep
-the old value until they are created again.
+[dynamic configuration](dynamic-configuration.md):
+
+- "new pods": running pods and containers keep the old value until they are created again. Change
+  cgroupRoot and podLogsDir only after ` + "`podd down`" + `, because podd does not search the old places.
+- "new Node": only a Node that podd creates has the new value.
+- "not removed": a new value takes effect, but what podd has changed on the host for the old value
+  remains until the host restarts.
 
 The table shows the defaults without a cluster, or with a cluster if a field is served only there.
 The configuration in effect is at ` + "`/configz`" + ` of the kubelet API. The values of all flags in effect

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -13,12 +14,18 @@ import (
 	"podd/cmd/podd/internal/dynconfig"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/lockfile"
+	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/runonce"
+	"podd/cmd/podd/internal/wiring"
 )
 
 // minTrial is the minimum of --dynamic-config-trial. In a shorter time, podd may not have noticed that the
 // runtime is unreachable.
-const minTrial = 10 * time.Second
+const minTrial = 20 * time.Second
+
+// defaultTrial is the default of --dynamic-config-trial.
+const defaultTrial = 10 * time.Minute
 
 // runCmd is the verb "podd run", which is the default if the command line contains no verb.
 type runCmd struct {
@@ -38,6 +45,8 @@ func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 func (c *runCmd) Validate(*kong.Context) error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
+	case c.DynamicConfigDir == "" && c.DynamicConfigTrial != defaultTrial:
+		return errors.New("--dynamic-config-trial needs --dynamic-config-dir")
 	case c.DynamicConfigDir != "" && c.DynamicConfigTrial < minTrial:
 		return fmt.Errorf("--dynamic-config-trial: %s is too short; must be at least %s", c.DynamicConfigTrial, minTrial)
 	case c.DynamicConfigDir != "" && once:
@@ -78,9 +87,13 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 // runDynamic runs pods until ctx is done, and follows changes of the configuration.
 func (c *runCmd) runDynamic(ctx context.Context, s iostreams.Streams) error {
 	version := thisVersion().Version
-	return dynconfig.Run(ctx, dynconfig.Options{Flags: c.Flags, Version: version, Stderr: s.Err,
-		Start: func(ctx context.Context, cfg *config.Config, link *dynconfig.Link) error {
-			return daemon.Run(ctx, daemon.Options{Config: cfg, Version: version, Link: link, Stdout: s.Out, Stderr: s.Err})
-		},
-	})
+	log, _ := logging.New(logging.Streams{Errors: s.Err}, &config.Logging{LogFormat: "text"}, slog.LevelInfo)
+	lock := lockfile.Options{Path: c.LockFile, ExitOnContention: c.ExitOnLockContention, Log: log}
+	return wiring.IgnoreCanceled(lockfile.Hold(ctx, lock, func(ctx context.Context) error {
+		return dynconfig.Run(ctx, dynconfig.Options{Flags: c.Flags, Version: version, Stderr: s.Err,
+			Start: func(ctx context.Context, cfg *config.Config, link *dynconfig.Link) error {
+				return daemon.Run(ctx, daemon.Options{Config: cfg, Version: version, Link: link, Stdout: s.Out, Stderr: s.Err})
+			},
+		})
+	}))
 }

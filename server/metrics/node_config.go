@@ -8,7 +8,7 @@ import (
 )
 
 // nodeConfigCounts contains the metrics about dynamic configuration, with the names that kubelets 1.11
-// to 1.22 used. They are served only if podd uses dynamic configuration.
+// to 1.23 used. They are served only if podd uses dynamic configuration.
 type nodeConfigCounts struct {
 	assigned, active, lastKnownGood, failed *prometheus.GaugeVec
 }

@@ -17,9 +17,9 @@ import (
 )
 
 // TestDynamicConfig changes the configuration file while a pod runs. podd must use a valid configuration
-// without a restart. podd must keep its configuration if the new one is invalid, and return to the last
-// known good one if a port is in use or the runtime is unreachable. The pod must keep running in the same
-// container, also if podd is killed and starts with an invalid file.
+// without a restart, and keep its configuration if the new one is invalid. podd must return to the last
+// known good configuration if a port is in use, if the runtime is unreachable, and if podd is killed three
+// times. The pod must keep running in the same container, also if podd starts with an invalid file.
 func TestDynamicConfig(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -42,7 +42,7 @@ func TestDynamicConfig(t *testing.T) {
 	d.untilConfig("LastKnownGood", "40")
 
 	write(endpoint, "maxPods: many")
-	d.untilProblem("config.yaml:4:1: error: maxPods: must be an integer", "podd uses the last known good configuration")
+	d.untilProblem("config.yaml:4:1: error: maxPods: must be an integer", "podd uses the last known good one: ")
 	write(endpoint, "maxPods: 41")
 	d.untilConfig("OnTrial", "41")
 	d.untilNoProblems()
@@ -67,10 +67,18 @@ func TestDynamicConfig(t *testing.T) {
 		t.Errorf("events of the node: got\n%s\nwant KubeletConfigRejected in them", words)
 	}
 
+	write(endpoint, "maxPods: 44")
+	d.untilConfig("OnTrial", "44")
+	for range 3 {
+		d.crash()
+	}
+	d.untilProblem("was rejected: podd crashed 3 times with this configuration")
+	d.untilConfig("ConfigNotUsed", "41")
+
 	write(endpoint, "maxPods: many")
 	d.untilProblem("maxPods: must be an integer")
 	d.crash()
-	d.untilProblem("maxPods: must be an integer", "podd uses the last known good configuration")
+	d.untilProblem("maxPods: must be an integer", "podd uses the last known good one: ")
 	d.untilConfig("ConfigNotUsed", "41")
 	write(endpoint, "maxPods: 41")
 	d.untilNoProblems()

@@ -32,7 +32,7 @@ func TestDynamicConfig(t *testing.T) {
 		return map[string]string{"kubelet": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + fields + "\n"}
 	}
 	a := newAgent(t, "n25")
-	a.flags = append(a.flags, "--dynamic-config-dir", filepath.Join(a.dir, "dynamic"), "--dynamic-config-trial", "15s")
+	a.flags = append(a.flags, "--dynamic-config-dir", filepath.Join(a.dir, "dynamic"), "--dynamic-config-trial", "20s")
 	a.start()
 	a.untilReady()
 	a.pod("web")

@@ -49,7 +49,7 @@ func (p *parts) reportNotice(n dynconfig.Notice) {
 	kind := v1.EventTypeNormal
 	if n.IsWarning {
 		kind = v1.EventTypeWarning
-		p.log.Error("configuration cannot be used", "reason", n.Reason, "err", n.Message)
+		p.log.Error("problem with the configuration", "reason", n.Reason, "err", n.Message)
 	} else {
 		p.log.Info("configuration changed", "reason", n.Reason, "message", n.Message)
 	}
@@ -76,16 +76,17 @@ func configCondition(s dynconfig.Status) v1.NodeCondition {
 	return c
 }
 
-// configProblem returns the problem of an assigned configuration that is not in use, or nil.
+// configProblem returns the problem of the configuration, or nil.
 func configProblem(s dynconfig.Status) *manifest.Problem {
-	if s.Error == "" {
-		return nil
+	switch {
+	case s.Error != "" && s.IsOnTrial:
+		return &manifest.Problem{Severity: manifest.Error, Message: fmt.Sprintf("%s; podd uses %s, which is on trial", s.Error, s.Active)}
+	case s.Error != "":
+		return &manifest.Problem{Severity: manifest.Error, Message: fmt.Sprintf("%s; podd uses the last known good one: %s", s.Error, s.Active)}
+	case s.Warning != "":
+		return &manifest.Problem{Severity: manifest.Warning, Message: s.Warning}
 	}
-	use := "the last known good configuration"
-	if s.IsOnTrial {
-		use = "the configuration on trial"
-	}
-	return &manifest.Problem{Severity: manifest.Error, Message: fmt.Sprintf("%s; podd uses %s: %s", s.Error, use, s.Active)}
+	return nil
 }
 
 // nodeConfig converts a version for the metrics.

@@ -62,6 +62,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	profileContention(cfg.ProfileContention)
 	lock := lockfile.Options{Path: cfg.LockFile, ExitOnContention: cfg.ExitOnLockContention, Log: log}
+	if o.Link != nil {
+		lock.Path = "" // the caller holds the lock while it changes the configuration
+	}
 	return wiring.IgnoreCanceled(lockfile.Hold(ctx, lock, func(ctx context.Context) error {
 		return runLocked(ctx, cfg, processState{version: o.Version, configLink: o.Link, log: log, level: level})
 	}))
@@ -108,7 +111,7 @@ func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 			return err
 		}
 	}
-	if n := countRunning(p.view.Latest.View()); n > 0 && !errors.Is(context.Cause(ctx), dynconfig.ErrReload) {
+	if n := countRunning(p.view.Latest.View()); n > 0 && !mayContinue(err, context.Cause(ctx), b.configLink != nil) {
 		b.log.Info("podd stopped; its pods keep running", "pods", n,
 			"hint", "if a kubelet starts now, the pods from files and URLs run twice; to stop the pods first, run: podd down")
 	}

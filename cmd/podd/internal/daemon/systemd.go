@@ -20,11 +20,18 @@ func notifySystemd(log *slog.Logger, state string) {
 	}
 }
 
-// stopState returns the state to send to systemd when podd's parts have stopped with the error err.
-// cause is the cause of the end of the context. If the parts start again in this process, podd is
-// reloading; systemd would kill podd some time after the state STOPPING=1.
-func stopState(err, cause error) string {
-	if _, isRenamed := errors.AsType[*renamedError](err); !isRenamed && !errors.Is(cause, dynconfig.ErrReload) {
+// mayContinue reports whether podd's parts may start again in this process after they have stopped with
+// the error err. cause is the cause of the end of the context, or nil. isDynamic is set with dynamic
+// configuration: podd may then return to an earlier configuration.
+func mayContinue(err, cause error, isDynamic bool) bool {
+	_, isRenamed := errors.AsType[*renamedError](err)
+	return isRenamed || errors.Is(cause, dynconfig.ErrReload) || isDynamic && cause == nil
+}
+
+// stopState returns the state to send to systemd when podd's parts have stopped. If they may continue,
+// podd is reloading, because systemd would kill podd some time after the state STOPPING=1.
+func stopState(mayContinue bool) string {
+	if !mayContinue {
 		return systemd.SdNotifyStopping
 	}
 	return systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec()

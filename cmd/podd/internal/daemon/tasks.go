@@ -36,6 +36,7 @@ func (p *parts) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	sets := source.Watch(ctx, p.sources...)
 	for _, t := range p.tasks(sets) {
@@ -54,7 +55,7 @@ func (p *parts) run(ctx context.Context) error {
 	err = group.Wait()
 	for range sets { // wait until the sources have written their caches, because the caller then unlocks the root directory
 	}
-	notifySystemd(p.log, stopState(err, context.Cause(ctx)))
+	notifySystemd(p.log, stopState(mayContinue(err, context.Cause(outer), p.configLink != nil)))
 	return err
 }
 

@@ -1,5 +1,5 @@
 // Package dynconfig changes podd's configuration while podd runs. It implements --dynamic-config-dir,
-// with which kubelets 1.11 to 1.22 changed their configuration.
+// with which kubelets 1.11 to 1.23 changed their configuration.
 //
 //	files of --config, --config-dir ─┐
 //	                                 ├─▶ candidate ─▶ trial ─▶ last known good
@@ -14,13 +14,15 @@
 // running as after a restart of podd. The candidate is rejected in these cases:
 //
 //   - It is invalid.
-//   - podd stops with an error during the trial.
-//   - maxStarts processes of podd have been started with it, and none has stopped in an orderly way.
+//   - podd stops with an error during the trial, or does not start.
+//   - More than maxStarts processes of podd have started with it, and none has stopped in an orderly way or
+//     has run for the duration of a trial.
 //   - During the trial, the container runtime or the API server is unreachable, but was reachable before.
 //
-// If a candidate on trial is rejected, podd returns to the last known good configuration. An invalid
-// candidate changes nothing. A rejected candidate is tried again only if its content or podd's version
-// has changed.
+// If a candidate on trial is rejected, podd returns to the last known good configuration. If there is none,
+// the trial continues, or podd stops. An invalid candidate changes nothing. A rejected candidate is tried
+// again only if its content or podd's version has changed. A candidate that cannot be read is not rejected,
+// because its directory may be mounted later.
 //
 // State contains the decisions, as pure functions. A manager owns the State and the directory. A Link
 // connects the manager with the running parts of podd.

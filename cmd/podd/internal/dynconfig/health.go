@@ -15,13 +15,14 @@ func (h Health) or(other Health) Health {
 	return Health{Runtime: h.Runtime || other.Runtime, APIServer: h.APIServer || other.APIServer, HasCluster: h.HasCluster || other.HasCluster}
 }
 
-// lostSince returns the name of a peer that responds in before and not in h, or "" if there is none.
-func (h Health) lostSince(before Health) string {
+// lostPeer returns the name of a peer that responds in before and not in h, or "" if there is none.
+// hasResponded reports whether this peer responds in reached.
+func (h Health) lostPeer(before, reached Health) (name string, hasResponded bool) {
 	switch {
 	case before.Runtime && !h.Runtime:
-		return "the container runtime"
+		return "the container runtime", reached.Runtime
 	case before.APIServer && !h.APIServer:
-		return "the API server"
+		return "the API server", reached.APIServer
 	}
-	return ""
+	return "", false
 }

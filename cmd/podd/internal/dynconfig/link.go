@@ -10,6 +10,8 @@ type Status struct {
 	IsOnTrial                       bool // Active is on trial
 	// Error is the reason why Assigned is not in use or cannot be read, or "".
 	Error string
+	// Warning is a problem that does not affect the configuration in use, or "".
+	Warning string
 }
 
 // A Notice reports a change of the configuration in use.
@@ -98,15 +100,15 @@ func (l *Link) publish(s Status, notices ...Notice) {
 	l.changed = make(chan struct{})
 }
 
-// currentHealth returns the health of the running parts, which is zero while they do not run.
-func (l *Link) currentHealth() Health {
+// currentHealth returns the health of the running parts. isKnown is false while they do not run.
+func (l *Link) currentHealth() (h Health, isKnown bool) {
 	l.mu.Lock()
 	health := l.health
 	l.mu.Unlock()
 	if health == nil {
-		return Health{}
+		return Health{}, false
 	}
-	return health()
+	return health(), true
 }
 
 // assigned returns what the Node says about its ConfigMap.

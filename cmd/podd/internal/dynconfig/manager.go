@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"podd/cmd/podd/internal/config"
@@ -38,6 +37,55 @@ func Run(ctx context.Context, o Options) error {
 	return newManager(o, store).run(ctx)
 }
 
+// A manager chooses the configuration of podd. One goroutine owns it.
+type manager struct {
+	o       Options
+	store   *store
+	link    *Link
+	watcher dirwatch.Watcher
+
+	state     State
+	assigned  Version        // the newest candidate
+	loaded    *config.Config // the last valid configuration
+	loadedOf  string         // digest of the documents of loaded
+	warnedOf  string         // digest of the documents whose warnings were printed last
+	readErr   string         // why the candidate cannot be read, or ""
+	storeErr  string         // why the candidate or the state cannot be stored, or ""
+	configMap *ConfigMap     // the ConfigMap that replaces the file of --config, or nil
+	// mustStoreConfigMap is set if configMap differs from the stored ConfigMap.
+	mustStoreConfigMap bool
+
+	isRunning bool     // podd's parts run
+	delayed   []Notice // notices for the next parts, because the events of the running parts end with them
+	reached   Health   // peers that have responded in this process
+	before    Health   // peers that responded when podd's parts were last settled
+	trial     trialTimes
+}
+
+// newManager returns a manager with the stored state. Damaged files are reported, and count as missing.
+func newManager(o Options, s *store) *manager {
+	m := &manager{o: o, store: s, link: newLink()}
+	state, err := s.readState()
+	m.reportLoss(err)
+	if o.Flags.Kubeconfig != "" {
+		m.configMap, err = s.readConfigMap()
+		m.reportLoss(err)
+	}
+	m.state, m.before = state, state.Health
+	next := state.withStart(m.facts())
+	if !m.apply(next) && next.canFallBack() { // crashes could not be counted
+		m.state.Trial = nil
+	}
+	return m
+}
+
+// reportLoss reports a stored file that is damaged. err may be nil.
+func (m *manager) reportLoss(err error) {
+	if err != nil {
+		m.notify(true, "KubeletConfigLost", err.Error())
+	}
+}
+
 // run runs podd with one configuration after another.
 func (m *manager) run(ctx context.Context) error {
 	defer m.watcher.Close()
@@ -53,42 +101,8 @@ func (m *manager) run(ctx context.Context) error {
 	}
 }
 
-// A manager chooses the configuration of podd. One goroutine owns it.
-type manager struct {
-	o       Options
-	store   *store
-	link    *Link
-	watcher dirwatch.Watcher
-
-	state     State
-	configMap *ConfigMap // the ConfigMap that replaces the file of --config, or nil
-	assigned  Version    // the newest candidate
-	loaded    *config.Config
-	loadedOf  string   // digest of the documents of loaded
-	storeErr  string   // why the state or a checkpoint cannot be stored, or ""
-	isRunning bool     // podd's parts run
-	delayed   []Notice // notices for the next parts, because the events of the running parts end with them
-	lostSince time.Time
-	trialEnd  time.Time // when the trial ends; zero while the parts do not run
-}
-
-// newManager returns a manager with the stored state. Damaged files are reported, and count as missing.
-func newManager(o Options, s *store) *manager {
-	m := &manager{o: o, store: s, link: newLink()}
-	var stateErr, configMapErr error
-	m.state, stateErr = s.readState()
-	m.configMap, configMapErr = s.readConfigMap()
-	for _, err := range []error{stateErr, configMapErr} {
-		if err != nil {
-			m.notify(true, "KubeletConfigLost", err.Error())
-		}
-	}
-	m.apply(m.state.withStart(m.situation()))
-	return m
-}
-
-func (m *manager) situation() situation {
-	return situation{poddVersion: m.o.Version, health: m.link.currentHealth(), now: time.Now()}
+func (m *manager) facts() facts {
+	return facts{poddVersion: m.o.Version, health: m.before, now: time.Now()}
 }
 
 // choose reads the candidate and returns the configuration to use. It returns an error if neither the
@@ -98,71 +112,110 @@ func (m *manager) choose() (*config.Config, error) {
 	for {
 		v := m.state.inUse()
 		switch {
-		case v.Digest == "" && err != nil:
-			return nil, err
+		case v.Digest == "" && err == nil:
+			return nil, errors.New("no configuration can be used") // a valid candidate is in use or on trial
 		case v.Digest == "":
-			return nil, errors.New(m.state.Rejection.Reason)
-		case m.loaded != nil && m.loadedOf == v.Digest:
+			return nil, err
+		case m.loadedOf == v.Digest:
 			return m.loaded, nil
 		}
 		c, readErr := m.store.readCheckpoint(v)
-		if readErr == nil {
-			m.loaded, readErr = m.load(c)
+		if readErr != nil {
+			m.reportLoss(readErr)
+			m.apply(m.state.withoutVersion(v))
+			err = m.checkCandidate()
+			continue
 		}
-		if readErr == nil {
-			m.loadedOf = v.Digest
-			return m.loaded, nil
+		loadErr := m.load(c)
+		switch {
+		case loadErr == nil:
+		case m.state.canFallBack():
+			m.apply(m.state.withRejectedTrial(loadErr.Error(), m.facts()))
+		default:
+			return nil, loadErr
 		}
-		m.notify(true, "KubeletConfigLost", fmt.Sprintf("%s can no longer be used: %v", v, readErr))
-		m.apply(m.state.without(v))
 	}
 }
 
-// checkCandidate reads the candidate and updates the state. It returns an error if the candidate is
-// invalid.
+// checkCandidate reads the candidate and updates the state. It returns an error if the candidate cannot
+// be read or is invalid. A candidate that cannot be read does not change the state, because its directory
+// may be mounted later.
 func (m *manager) checkCandidate() error {
 	watchFiles(&m.watcher, &m.o.Flags) // before the files are read, so that no change is lost
-	docs, readErr := config.ReadDocuments(&m.o.Flags)
-	c := newCheckpoint(m.configMap.replaceMain(docs, m.mainDir()), m.configMapVersion())
-	if readErr != nil { // the documents are incomplete
-		c.Version.Digest = digestOf(append(c.Documents, config.Document{Data: []byte(readErr.Error())}))
+	m.storeConfigMap()
+	c, err := m.readCandidate()
+	if err != nil {
+		m.setReadErr(oneLine(err.Error()))
+		return err
 	}
+	m.setReadErr("")
 	m.assigned = c.Version
-	if c.Version.Digest == m.state.inUse().Digest || readErr == nil && m.state.isRejected(c.Version, m.situation()) && m.state.inUse().Digest != "" {
-		m.apply(m.state.withCandidate(candidate{version: c.Version}, m.situation()))
+	used := m.state.inUse().Digest
+	isSettled := used == c.Version.Digest && m.loadedOf == used || used != "" && m.state.isRejected(c.Version, m.facts())
+	if isSettled {
+		m.apply(m.state.withCandidate(candidate{version: c.Version, err: m.rejectionOf(c.Version)}, m.facts()))
 		return nil
 	}
-	cfg, err := m.load(c)
-	if err = errors.Join(readErr, err); err == nil {
-		storeErr := m.store.writeCheckpoint(c)
-		if storeErr != nil && m.state.inUse().Digest != "" { // podd could not use the configuration after a restart
-			m.storeErr = storeErr.Error()
-			m.link.publish(m.status())
+	if err = m.load(c); err == nil {
+		if storeErr := m.store.writeCheckpoint(c); storeErr != nil && m.state.inUse().Digest != "" {
+			m.setStoreErr(storeErr) // podd could not use the configuration after a restart, so it tries again later
+			m.loadedOf = ""
 			return nil
 		}
-		m.loaded, m.loadedOf = cfg, c.Version.Digest
 	}
-	m.apply(m.state.withCandidate(candidate{version: c.Version, err: err}, m.situation()))
+	m.apply(m.state.withCandidate(candidate{version: c.Version, err: err}, m.facts()))
 	return err
 }
 
-// load returns the configuration of a checkpoint. It prints warnings on Stderr.
-func (m *manager) load(c checkpoint) (*config.Config, error) {
+// rejectionOf returns the reason why a configuration is rejected, or nil if it is not rejected or in use.
+func (m *manager) rejectionOf(v Version) error {
+	if m.state.isRejected(v, m.facts()) && m.state.inUse().Digest != v.Digest {
+		return errors.New(m.state.Rejection.Reason)
+	}
+	return nil
+}
+
+// readCandidate returns the candidate. A ConfigMap replaces the file of --config.
+func (m *manager) readCandidate() (checkpoint, error) {
+	flags := m.o.Flags
+	if m.configMap != nil {
+		flags.Config = ""
+	}
+	docs, err := config.ReadDocuments(&flags)
+	if err != nil {
+		return checkpoint{}, err
+	}
+	if m.configMap == nil {
+		return newCheckpoint(docs, nil), nil
+	}
+	return newCheckpoint(append([]config.Document{m.configMap.document(m.mainDir())}, docs...), &m.configMap.Version), nil
+}
+
+// load makes a checkpoint the loaded configuration, and prints its warnings. If the configuration is
+// invalid, the loaded configuration does not change.
+func (m *manager) load(c checkpoint) error {
 	host, err := config.ReadHostFacts()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cfg, warnings, err := config.LoadDocuments(m.o.Flags, c.Documents, host)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if cfg.RunOnce {
-		return nil, errors.New("runOnce cannot be used together with --dynamic-config-dir")
+	switch {
+	case cfg.RunOnce:
+		return errors.New("runOnce cannot be used together with --dynamic-config-dir")
+	case m.store.dir == cfg.RootDir || m.store.dir == cfg.RunDir:
+		return fmt.Errorf("%s is the directory of --dynamic-config-dir and another directory of podd; use a separate directory", m.store.dir)
 	}
-	for _, w := range warnings {
-		fmt.Fprintln(m.o.Stderr, w)
+	if m.warnedOf != c.Version.Digest {
+		m.warnedOf = c.Version.Digest
+		for _, w := range warnings {
+			fmt.Fprintln(m.o.Stderr, w)
+		}
 	}
-	return &cfg, nil
+	m.loaded, m.loadedOf = &cfg, c.Version.Digest
+	return nil
 }
 
 // mainDir returns the directory to which relative paths in a ConfigMap refer.
@@ -173,24 +226,24 @@ func (m *manager) mainDir() string {
 	return "/"
 }
 
-func (m *manager) configMapVersion() *ConfigMapVersion {
-	if m.configMap == nil {
-		return nil
-	}
-	return &m.configMap.Version
-}
-
-// apply makes next the current state, stores it, and reports what has changed.
-func (m *manager) apply(next State) {
+// apply stores next, makes it the current state, and reports what has changed. If next cannot be stored,
+// a new trial does not begin and apply returns false, because crashes could not be counted.
+func (m *manager) apply(next State) (stored bool) {
 	before := m.state
-	m.state = next
 	if next != before || m.storeErr != "" {
-		m.storeErr = ""
-		if err := m.store.writeState(next); err != nil {
-			m.storeErr = err.Error()
-		} else {
-			m.store.prune(next)
+		err := m.store.writeState(next)
+		if err != nil && before.inUse().Digest != "" && next.Trial != nil && next.Trial.Version.Digest != before.inUse().Digest {
+			m.setStoreErr(err)
+			return false
 		}
+		m.setStoreErr(err)
+		stored = err == nil
+	} else {
+		stored = true
+	}
+	m.state = next
+	if stored && next != before {
+		m.store.prune(next)
 	}
 	notices := changes(before, next, m.o.Flags.DynamicConfigTrial)
 	if m.isRunning && next.inUse().Digest != before.inUse().Digest {
@@ -198,6 +251,33 @@ func (m *manager) apply(next State) {
 		notices = nil
 	}
 	m.link.publish(m.status(), notices...)
+	return stored
+}
+
+// setStoreErr records whether the state and the candidate can be stored. It keeps and reports the first
+// error after a success, because errors contain random names of temporary files.
+func (m *manager) setStoreErr(err error) {
+	switch {
+	case err == nil:
+		m.storeErr = ""
+		m.link.publish(m.status())
+	case m.storeErr == "":
+		m.storeErr = oneLine(err.Error())
+		m.notify(true, "KubeletConfigNotStored", m.storeErr)
+	}
+}
+
+// setReadErr records whether the candidate can be read. It reports each new error.
+func (m *manager) setReadErr(text string) {
+	if text == m.readErr {
+		return
+	}
+	m.readErr = text
+	if text == "" {
+		m.link.publish(m.status())
+		return
+	}
+	m.notify(true, "KubeletConfigNotRead", text)
 }
 
 // notify reports an event.
@@ -205,56 +285,13 @@ func (m *manager) notify(isWarning bool, reason, message string) {
 	m.link.publish(m.status(), Notice{IsWarning: isWarning, Reason: reason, Message: message})
 }
 
-// status returns the Status that corresponds to the state.
-func (m *manager) status() Status {
-	s := Status{Assigned: m.assigned, Active: m.state.inUse(), LastKnownGood: m.state.LastKnownGood, IsOnTrial: m.state.Trial != nil}
-	assigned := m.link.assigned()
-	switch r := m.state.Rejection; {
-	case r != nil:
-		s.Error = fmt.Sprintf("%s was rejected: %s", r.Version, oneLine(r.Reason))
-	case assigned.err != "":
-		s.Error = assigned.err
-	case m.storeErr != "":
-		s.Error = m.storeErr
+// storeConfigMap stores the ConfigMap that replaces the file of --config. After a failure, the next check
+// tries again.
+func (m *manager) storeConfigMap() {
+	if !m.mustStoreConfigMap {
+		return
 	}
-	return s
-}
-
-// maxReasonBytes limits the length of a reason, because events and conditions are limited.
-const maxReasonBytes = 800
-
-// oneLine returns a text in one line of limited length.
-func oneLine(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasSuffix(b.String(), ":"):
-			b.WriteString(" ")
-		case b.Len() > 0:
-			b.WriteString("; ")
-		}
-		b.WriteString(strings.TrimSpace(line))
-	}
-	if text = b.String(); len(text) > maxReasonBytes {
-		text = strings.ToValidUTF8(text[:maxReasonBytes], "") + "…"
-	}
-	return text
-}
-
-// changes returns the notices for a change of the state. trial is the duration of a trial.
-func changes(before, after State, trial time.Duration) (notices []Notice) {
-	if r := after.Rejection; r != nil && (before.Rejection == nil || *before.Rejection != *r) {
-		message := fmt.Sprintf("%s was rejected: %s", r.Version, oneLine(r.Reason))
-		if v := after.inUse(); v.Digest != "" {
-			message += "; podd uses " + v.String()
-		}
-		notices = append(notices, Notice{IsWarning: true, Reason: "KubeletConfigRejected", Message: message})
-	}
-	switch {
-	case after.Trial != nil && (before.Trial == nil || before.Trial.Version.Digest != after.Trial.Version.Digest):
-		notices = append(notices, Notice{Reason: "KubeletConfigChanged", Message: fmt.Sprintf("podd uses %s, which is on trial for %s", after.Trial.Version, trial)})
-	case after.LastKnownGood.Digest != before.LastKnownGood.Digest && after.LastKnownGood.Digest != "":
-		notices = append(notices, Notice{Reason: "KubeletConfigAccepted", Message: after.LastKnownGood.String() + " has passed its trial"})
-	}
-	return notices
+	err := m.store.writeConfigMap(m.configMap)
+	m.setStoreErr(err)
+	m.mustStoreConfigMap = err != nil
 }

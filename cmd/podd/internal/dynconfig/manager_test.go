@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,13 +173,19 @@ func (n *node) wantNotices(want ...string) {
 // startTrusted starts a node whose first configuration has passed its trial.
 func startTrusted(t *testing.T) *node {
 	n := newNode(t)
+	n.trust()
+	return n
+}
+
+// trust starts the node and waits until its first configuration has passed its trial.
+func (n *node) trust() {
+	n.t.Helper()
 	n.start()
 	n.wantTrial(true)
 	n.wait(trialPeriod + checkInterval)
 	n.wantRunning(1, "")
 	n.wantTrial(false)
 	n.wantNotices("KubeletConfigChanged", "KubeletConfigAccepted")
-	return n
 }
 
 // TestManager_Accepts checks that a changed file and a new drop-in take effect without a restart of the
@@ -227,7 +234,7 @@ func TestManager_Invalid(t *testing.T) {
 		n.write("maxPods: 1")
 		n.wait(checkInterval)
 		n.wantRunning(1, "")
-		n.wantNotices("KubeletConfigRejected", "KubeletConfigRejected")
+		n.wantNotices("KubeletConfigRejected", "KubeletConfigNotRead")
 		if n.starts != 2 {
 			t.Errorf("number of starts: got %d, want 2", n.starts)
 		}
@@ -311,6 +318,7 @@ func TestManager_Unreachable(t *testing.T) {
 		n.wait(10 * time.Second)
 		n.wantRunning(1, "was rejected: the container runtime was unreachable for 1m0s")
 
+		n.wait(2 * maxLostTime)
 		n.write("maxPods: 3") // the runtime is unreachable before this change
 		n.wait(2*trialPeriod + checkInterval)
 		n.wantRunning(3, "")
@@ -333,7 +341,9 @@ func TestManager_Unreachable(t *testing.T) {
 // restart without an API server, and that the file applies again when the Node names no ConfigMap.
 func TestManager_ConfigMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := startTrusted(t)
+		n := newNode(t)
+		n.flags.Kubeconfig = "/kubeconfig"
+		n.trust()
 		n.link.SetConfigMap(nil, "")
 		n.wait(checkInterval)
 		n.wantRunning(1, "")
@@ -358,8 +368,22 @@ func TestManager_ConfigMap(t *testing.T) {
 		n.link.SetConfigMap(&broken, "")
 		n.wait(time.Second)
 		n.wantRunning(6, "ConfigMap kube-system/podd[kubelet]:1:1: error: ")
-		n.link.SetConfigMap(nil, "")
+		n.link.SetConfigMap(cm, "")
+		n.wait(time.Second)
+		n.stop()
+		kubeconfig := n.flags.Kubeconfig
+		n.flags.Kubeconfig = "" // without a cluster, the stored ConfigMap does not apply
 		if err := os.Remove(filepath.Join(n.flags.ConfigDir, "10.conf")); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		n.wantRunning(1, "")
+		n.stop()
+		n.flags.Kubeconfig = kubeconfig
+		n.start()
+		n.wantRunning(5, "")
+		n.link.SetConfigMap(nil, "")
+		if err := os.WriteFile(filepath.Join(n.flags.ConfigDir, "11.conf"), []byte(document("maxPods: 1")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		n.wait(checkInterval)
@@ -371,11 +395,180 @@ func TestManager_ConfigMap(t *testing.T) {
 	})
 }
 
+// TestManager_ChangedWhileStopped checks that a configuration that changed while podd was stopped fails its
+// trial if the runtime does not respond, although podd does not know whether it would have responded.
+func TestManager_ChangedWhileStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.stop()
+		n.write("maxPods: 2")
+		n.health = Health{}
+		n.start()
+		n.wait(trialPeriod - 5*time.Second) // the runtime may be starting
+		n.wantRunning(2, "")
+		n.wait(10 * time.Second)
+		n.wantRunning(1, "was rejected: the container runtime was unreachable for 10m0s")
+		n.stop()
+	})
+}
+
+// TestManager_LongRuns checks that crashes after long runs do not end a trial that waits for the API
+// server.
+func TestManager_LongRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.write("maxPods: 2")
+		n.health.HasCluster = true
+		for range 2 * maxStarts {
+			n.wait(trialPeriod + checkInterval)
+			n.crash()
+			n.start()
+			n.wantRunning(2, "")
+		}
+		n.stop()
+	})
+}
+
+// TestManager_UnreadableFile checks that podd remembers a rejected configuration while its file cannot be
+// read.
+func TestManager_UnreadableFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.failing[2] = errors.New("the port is in use")
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		starts := n.starts
+		if err := os.Rename(n.flags.Config, n.flags.Config+".old"); err != nil {
+			t.Fatal(err)
+		}
+		n.wait(checkInterval)
+		n.wantRunning(1, "no such file or directory")
+		if err := os.Rename(n.flags.Config+".old", n.flags.Config); err != nil {
+			t.Fatal(err)
+		}
+		n.wait(checkInterval)
+		n.wantRunning(1, "was rejected: podd stopped: the port is in use")
+		if n.starts != starts {
+			t.Errorf("number of starts: got %d, want %d", n.starts, starts)
+		}
+		n.stop()
+	})
+}
+
+// TestManager_HugeError checks that a configuration with thousands of errors does not prevent the next
+// start.
+func TestManager_HugeError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		var b strings.Builder
+		b.WriteString("evictionHard:\n")
+		for i := range 20000 {
+			fmt.Fprintf(&b, "  wrong%d: 1\n", i)
+		}
+		n.write(b.String())
+		n.wait(checkInterval)
+		n.wantRunning(1, "was rejected: ")
+		n.stop()
+		n.start()
+		n.wantRunning(1, "was rejected: ")
+		n.wantTrial(false)
+		n.stop()
+	})
+}
+
+// TestManager_CannotUse checks that podd keeps the last known good configuration if it cannot be used at
+// a start, and that a missing checkpoint does not matter if the files are valid.
+func TestManager_CannotUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.stop()
+		n.flags.RunOnce = new(true)
+		n.start()
+		if err := <-n.done; err == nil || !strings.Contains(err.Error(), "runOnce cannot be used") {
+			t.Errorf("error of a start with runOnce: got %v", err)
+		}
+		n.flags.RunOnce = nil
+		n.start()
+		n.wantRunning(1, "")
+		n.wantTrial(false)
+		n.stop()
+		if err := os.RemoveAll(filepath.Join(n.flags.DynamicConfigDir, checkpointDir)); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		n.wantRunning(1, "")
+		n.wantTrial(false)
+		n.stop()
+		n.write("maxPods: many")
+		n.start()
+		n.wantRunning(1, "maxPods: ")
+		n.stop()
+	})
+}
+
+// TestManager_StateNotStored checks that no trial begins while its state cannot be stored, because podd
+// could not count its crashes, and that a trial of an earlier process ends.
+func TestManager_StateNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		path := filepath.Join(n.flags.DynamicConfigDir, stateFile)
+		stored, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		n.write("maxPods: 2")
+		n.wait(3 * checkInterval)
+		n.wantRunning(1, "storing the configuration: ")
+		n.wantNotices("KubeletConfigNotStored")
+		if err := errors.Join(os.Remove(path), os.WriteFile(path, stored, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n.wait(checkInterval)
+		n.wantRunning(2, "")
+		n.stop()
+	})
+}
+
+// TestManager_Undone checks that podd reports that it uses the last known good configuration again.
+func TestManager_Undone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.write("maxPods: 1")
+		n.wait(checkInterval)
+		n.wantRunning(1, "")
+		n.wantTrial(false)
+		n.wantNotices("KubeletConfigChanged", "KubeletConfigChanged")
+		n.stop()
+	})
+}
+
+// TestCheckTimer checks that a check waits until the files have settled, but not forever.
+func TestCheckTimer(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := newCheckTimer(start)
+	if want := start.Add(checkInterval); c.at != want {
+		t.Errorf("check without an event: got %s, want %s", c.at, want)
+	}
+	for _, step := range []struct{ at, want time.Duration }{{29900, 30900}, {30500, 31500}, {34000, 34900}, {34800, 34900}} {
+		c.recordEvent(start.Add(step.at * time.Millisecond))
+		if want := start.Add(step.want * time.Millisecond); c.at != want {
+			t.Errorf("check after an event at %s: got %s, want %s", step.at*time.Millisecond, c.at.Sub(start), want.Sub(start))
+		}
+	}
+}
+
 // TestManager_DamagedFiles checks that damaged files in the directory do not keep podd from starting, and
 // that a configuration whose checkpoint cannot be stored is not used until it can be stored.
 func TestManager_DamagedFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := startTrusted(t)
+		n := newNode(t)
+		n.flags.Kubeconfig = "/kubeconfig"
+		n.trust()
 		n.stop()
 		for _, name := range []string{stateFile, configMapFile} {
 			if err := os.WriteFile(filepath.Join(n.flags.DynamicConfigDir, name), []byte("{"), 0o600); err != nil {

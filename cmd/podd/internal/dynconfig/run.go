@@ -13,61 +13,74 @@ import (
 const (
 	// healthInterval is the interval between checks of the health during a trial.
 	healthInterval = time.Second
-	// maxLostTime is how long a peer may be unreachable during a trial, but at most half of the trial.
+	// maxLostTime is how long a peer that has responded in this process may be unreachable during a trial,
+	// but at most half of the trial.
 	maxLostTime = time.Minute
 )
+
+// trialTimes are the times that decide a trial. They are zero until the parts start.
+type trialTimes struct {
+	startedAt time.Time // when the parts started
+	lostAt    time.Time // when a peer became unreachable; zero if all peers respond
+}
 
 // runConfig runs podd's parts with a configuration. It returns ErrReload if the parts have stopped and
 // must start with another configuration.
 func (m *manager) runConfig(ctx context.Context, cfg *config.Config) error {
 	used := m.state.inUse()
 	m.link.publish(m.status(), m.delayed...)
-	m.isRunning, m.delayed = true, nil
+	m.isRunning, m.delayed, m.trial = true, nil, trialTimes{startedAt: time.Now()}
 	defer func() { m.isRunning = false }()
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan error, 1)
 	go func() { done <- m.o.Start(runCtx, cfg, m.link) }()
-	m.trialEnd, m.lostSince = time.Now().Add(m.o.Flags.DynamicConfigTrial), time.Time{}
-	checkAt := time.Now().Add(checkInterval)
+	checks := newCheckTimer(time.Now())
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(time.Until(m.nextWake(checkAt)))
+		timer.Reset(time.Until(m.nextWake(checks.at)))
 		select {
 		case err := <-done:
 			return m.handleExit(ctx, err)
 		case event, ok := <-m.watcher.Events():
 			m.forgetRemoved(event, ok)
-			checkAt = earlier(checkAt, time.Now().Add(settleDelay))
+			checks.recordEvent(time.Now())
 		case _, ok := <-m.watcher.Errors(): // events were lost
 			m.forgetRemoved(fsnotify.Event{}, ok)
-			checkAt = earlier(checkAt, time.Now().Add(settleDelay))
+			checks.recordEvent(time.Now())
 		case <-m.link.wake:
 			if m.updateConfigMap() {
-				checkAt = time.Now()
+				checks.at = time.Now()
 			}
 		case <-timer.C:
 		}
-		if !time.Now().Before(checkAt) {
-			_ = m.checkCandidate() // apply has reported the error
-			checkAt = time.Now().Add(checkInterval)
+		now := time.Now()
+		m.recordHealth(now)
+		if !now.Before(checks.at) {
+			_ = m.checkCandidate() // it has reported the error
+			checks = newCheckTimer(time.Now())
 		}
 		if m.state.inUse().Digest == used.Digest {
-			m.checkTrial(time.Now())
+			m.checkTrial(now)
 		}
 		if m.state.inUse().Digest != used.Digest {
 			cancel(ErrReload)
-			if err := <-done; err != nil && ctx.Err() == nil {
-				m.notify(true, "KubeletConfigChanged", fmt.Sprintf("stopping with %s failed: %v", used, err))
-			}
-			if ctx.Err() != nil {
-				m.apply(m.state.withStop())
-				return nil
-			}
-			return ErrReload
+			return m.handleReload(ctx, <-done)
 		}
 	}
+}
+
+// handleReload handles the end of podd's parts before they start again. err is their error, or nil.
+func (m *manager) handleReload(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		m.apply(m.state.withStop())
+		return err
+	}
+	if err != nil {
+		m.delayed = append(m.delayed, Notice{IsWarning: true, Reason: "KubeletConfigChanged", Message: fmt.Sprintf("podd stopped with an error before it used another configuration: %s", oneLine(err.Error()))})
+	}
+	return ErrReload
 }
 
 // forgetRemoved stops watching a directory that was removed. ok is false if the watcher has failed.
@@ -80,14 +93,6 @@ func (m *manager) forgetRemoved(event fsnotify.Event, ok bool) {
 	}
 }
 
-// earlier returns the earlier of two times.
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // nextWake returns when the manager must wake up. checkAt is the time of the next check of the files.
 func (m *manager) nextWake(checkAt time.Time) time.Time {
 	if m.state.Trial == nil {
@@ -96,41 +101,81 @@ func (m *manager) nextWake(checkAt time.Time) time.Time {
 	return earlier(checkAt, time.Now().Add(healthInterval))
 }
 
-// handleExit handles the end of podd's parts with the error err. If the configuration is on trial, the
-// configuration is rejected and handleExit returns ErrReload.
+// handleExit handles the end of podd's parts with the error err. If the configuration is on trial and
+// there is another one, the configuration is rejected and handleExit returns ErrReload.
 func (m *manager) handleExit(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil || err == nil:
 		m.apply(m.state.withStop())
 	case m.state.canFallBack():
-		m.apply(m.state.withRejectedTrial("podd stopped: "+err.Error(), m.situation()))
+		m.isRunning = false
+		m.apply(m.state.withRejectedTrial("podd stopped: "+err.Error(), m.facts()))
 		return ErrReload
 	}
 	return err
 }
 
+// recordHealth records which peers have responded. Parts that have just started do not count, unless all
+// their peers respond.
+func (m *manager) recordHealth(now time.Time) {
+	h, isKnown := m.link.currentHealth()
+	if !isKnown {
+		return
+	}
+	m.reached = m.reached.or(h)
+	if h.isComplete() || now.Sub(m.trial.startedAt) >= maxLostTime {
+		m.before = h
+	}
+}
+
 // checkTrial ends the trial if it has failed or the configuration has proved itself.
 func (m *manager) checkTrial(now time.Time) {
-	t := m.state.Trial
+	t, period := m.state.Trial, m.o.Flags.DynamicConfigTrial
 	if t == nil {
 		return
 	}
-	health := m.link.currentHealth()
-	lost := health.lostSince(t.Before)
+	isOver := now.Sub(m.trial.startedAt) >= period
+	health, isKnown := m.link.currentHealth()
+	if reason := m.failure(health, isKnown, now); reason != "" && m.state.canFallBack() {
+		m.apply(m.state.withRejectedTrial(reason, m.facts()))
+		return
+	}
+	switch {
+	case isOver && isKnown && m.trial.lostAt.IsZero() && health.isComplete():
+		m.before = health
+		m.apply(m.state.withPassedTrial(m.facts()))
+	case isOver:
+		m.apply(m.state.withLongRun())
+	}
+}
+
+// failure returns the reason why the configuration on trial has failed, or "". isKnown is false while
+// podd's parts do not run. A peer that has not responded in this process may still be starting, so podd
+// waits for it as long as the trial takes.
+func (m *manager) failure(health Health, isKnown bool, now time.Time) string {
+	period := m.o.Flags.DynamicConfigTrial
+	if !isKnown {
+		if now.Sub(m.trial.startedAt) >= period {
+			return fmt.Sprintf("podd did not start within %s", period)
+		}
+		return ""
+	}
+	lost, hasResponded := health.lostPeer(m.state.Trial.Before, m.reached)
 	switch {
 	case lost == "":
-		m.lostSince = time.Time{}
-	case m.lostSince.IsZero():
-		m.lostSince = now
+		m.trial.lostAt = time.Time{}
+		return ""
+	case m.trial.lostAt.IsZero():
+		m.trial.lostAt = now
 	}
-	limit := min(maxLostTime, m.o.Flags.DynamicConfigTrial/2)
-	switch {
-	case lost != "" && now.Sub(m.lostSince) >= limit && m.state.canFallBack():
-		at := m.situation()
-		m.apply(m.state.withRejectedTrial(fmt.Sprintf("%s was unreachable for %s, and was reachable before", lost, limit.Round(time.Second)), at))
-	case lost == "" && health.isComplete() && !now.Before(m.trialEnd):
-		m.apply(m.state.withPassedTrial())
+	limit := period
+	if hasResponded {
+		limit = min(maxLostTime, period/2)
 	}
+	if now.Sub(m.trial.lostAt) < limit {
+		return ""
+	}
+	return fmt.Sprintf("%s was unreachable for %s, and was reachable before", lost, limit)
 }
 
 // updateConfigMap applies what the Node says about its ConfigMap. It reports whether the candidate may
@@ -140,16 +185,12 @@ func (m *manager) updateConfigMap() (hasChanged bool) {
 	switch {
 	case !a.isKnown:
 		return false
-	case a.err != "":
+	case a.err != "" || isSameConfigMap(a.configMap, m.configMap):
 		m.link.publish(m.status())
 		return false
-	case isSameConfigMap(a.configMap, m.configMap):
-		return false
 	}
+	m.mustStoreConfigMap = m.mustStoreConfigMap || !hasSameContent(a.configMap, m.configMap)
 	m.configMap = a.configMap
-	if err := m.store.writeConfigMap(a.configMap); err != nil {
-		m.notify(true, "KubeletConfigLost", fmt.Sprintf("podd will not know the ConfigMap of the Node after a restart until the API server responds: %v", err))
-	}
 	return true
 }
 
@@ -159,4 +200,13 @@ func isSameConfigMap(a, b *ConfigMap) bool {
 		return a == b
 	}
 	return *a == *b
+}
+
+// hasSameContent reports whether a and b are the same key of a ConfigMap with the same content. Both may
+// be nil.
+func hasSameContent(a, b *ConfigMap) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Data == b.Data && a.Version.Namespace == b.Version.Namespace && a.Version.Name == b.Version.Name && a.Version.Key == b.Version.Key
 }

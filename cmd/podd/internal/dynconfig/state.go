@@ -14,9 +14,11 @@ const maxStarts = 3
 type State struct {
 	// LastKnownGood is the configuration that has passed its trial last. It is zero if none has.
 	LastKnownGood Version `json:"lastKnownGood,omitzero"`
+	// Health describes the peers that responded when LastKnownGood passed its trial.
+	Health Health `json:"health"`
 	// Trial is the configuration on trial, or nil.
 	Trial *Trial `json:"trial,omitempty"`
-	// Rejection is the rejection of the newest candidate, or nil if the candidate is in use.
+	// Rejection is the newest rejection, or nil if podd has accepted a configuration since.
 	Rejection *Rejection `json:"rejection,omitempty"`
 }
 
@@ -24,7 +26,7 @@ type State struct {
 type Trial struct {
 	Version Version `json:"version"`
 	// Starts is the number of processes of podd that have started with the configuration, without those
-	// that have stopped in an orderly way.
+	// that have stopped in an orderly way or have run for the duration of a trial.
 	Starts int `json:"starts"`
 	// Before describes the peers that responded before the trial.
 	Before Health `json:"before"`
@@ -33,7 +35,7 @@ type Trial struct {
 // A Rejection is the reason why podd does not use a configuration.
 type Rejection struct {
 	Version     Version   `json:"version"`
-	Reason      string    `json:"reason"`
+	Reason      string    `json:"reason"` // one line of limited length
 	At          time.Time `json:"at"`
 	PoddVersion string    `json:"poddVersion"` // the version of podd that has rejected the configuration
 }
@@ -44,8 +46,8 @@ type candidate struct {
 	err     error // why the configuration is invalid; nil if it is valid
 }
 
-// A situation contains the facts on which the choice of a configuration depends.
-type situation struct {
+// facts are the facts on which the choice of a configuration depends.
+type facts struct {
 	poddVersion string
 	health      Health // peers that respond with the configuration in use
 	now         time.Time
@@ -60,15 +62,13 @@ func (s State) inUse() Version {
 }
 
 // withStart returns the state after the start of a process.
-func (s State) withStart(at situation) State {
+func (s State) withStart(f facts) State {
 	if s.Trial == nil {
 		return s
 	}
-	t := *s.Trial
-	t.Starts++
-	s.Trial = &t
-	if t.Starts > maxStarts && s.canFallBack() {
-		return s.withRejectedTrial(fmt.Sprintf("podd crashed %d times with this configuration", t.Starts-1), at)
+	s = s.withStarts(s.Trial.Starts + 1)
+	if s.Trial.Starts > maxStarts && s.canFallBack() {
+		return s.withRejectedTrial(fmt.Sprintf("podd crashed %d times with this configuration", s.Trial.Starts-1), f)
 	}
 	return s
 }
@@ -78,27 +78,41 @@ func (s State) withStop() State {
 	if s.Trial == nil {
 		return s
 	}
+	return s.withStarts(s.Trial.Starts - 1)
+}
+
+// withLongRun returns the state after a process has run for the duration of a trial. Earlier crashes no
+// longer count.
+func (s State) withLongRun() State {
+	if s.Trial == nil || s.Trial.Starts <= 1 {
+		return s
+	}
+	return s.withStarts(1)
+}
+
+// withStarts returns the state with another number of starts. A trial must be in progress.
+func (s State) withStarts(n int) State {
 	t := *s.Trial
-	t.Starts--
+	t.Starts = n
 	s.Trial = &t
 	return s
 }
 
 // withCandidate returns the state after the candidate was read. The first rule that applies wins.
-func (s State) withCandidate(c candidate, at situation) State {
+func (s State) withCandidate(c candidate, f facts) State {
 	switch {
 	case c.err != nil: // an invalid configuration changes nothing
-		return s.withRejection(c.version, c.err.Error(), at)
-	case c.version.Digest == s.inUse().Digest: // the user has undone a rejected change
+		return s.withRejection(c.version, c.err.Error(), f)
+	case c.version.Digest == s.inUse().Digest: // nothing has changed, or the user has undone a rejected change
 		s.Rejection = nil
 		return s
 	case c.version.Digest == s.LastKnownGood.Digest: // it needs no second trial
 		s.Trial, s.Rejection = nil, nil
 		return s
-	case s.isRejected(c.version, at) && s.inUse().Digest != "":
+	case s.isRejected(c.version, f) && s.inUse().Digest != "":
 		return s
 	}
-	before := at.health
+	before := f.health
 	if s.Trial != nil { // the peers of an earlier trial may not have responded yet
 		before = before.or(s.Trial.Before)
 	}
@@ -107,37 +121,38 @@ func (s State) withCandidate(c candidate, at situation) State {
 }
 
 // isRejected reports whether this version of podd has already rejected a configuration.
-func (s State) isRejected(v Version, at situation) bool {
-	return s.Rejection != nil && s.Rejection.Version.Digest == v.Digest && s.Rejection.PoddVersion == at.poddVersion
+func (s State) isRejected(v Version, f facts) bool {
+	return s.Rejection != nil && s.Rejection.Version.Digest == v.Digest && s.Rejection.PoddVersion == f.poddVersion
 }
 
 // withRejection returns the state after a configuration was rejected. The time of an equal rejection
 // does not change.
-func (s State) withRejection(v Version, reason string, at situation) State {
-	if s.isRejected(v, at) && s.Rejection.Reason == reason {
+func (s State) withRejection(v Version, reason string, f facts) State {
+	reason = oneLine(reason)
+	if s.isRejected(v, f) && s.Rejection.Reason == reason {
 		return s
 	}
-	s.Rejection = &Rejection{Version: v, Reason: reason, At: at.now.UTC(), PoddVersion: at.poddVersion}
+	s.Rejection = &Rejection{Version: v, Reason: reason, At: f.now.UTC(), PoddVersion: f.poddVersion}
 	return s
 }
 
 // withRejectedTrial returns the state after the configuration on trial was rejected. A trial must be in
 // progress.
-func (s State) withRejectedTrial(reason string, at situation) State {
+func (s State) withRejectedTrial(reason string, f facts) State {
 	v := s.Trial.Version
 	s.Trial = nil
-	return s.withRejection(v, reason, at)
+	return s.withRejection(v, reason, f)
 }
 
 // withPassedTrial returns the state after the configuration on trial has proved itself. A trial must be
 // in progress.
-func (s State) withPassedTrial() State {
-	s.LastKnownGood, s.Trial = s.Trial.Version, nil
+func (s State) withPassedTrial(f facts) State {
+	s.LastKnownGood, s.Health, s.Trial = s.Trial.Version, f.health, nil
 	return s
 }
 
-// without returns the state without a configuration whose checkpoint is lost.
-func (s State) without(v Version) State {
+// withoutVersion returns the state without a configuration whose checkpoint is lost.
+func (s State) withoutVersion(v Version) State {
 	if s.Trial != nil && s.Trial.Version.Digest == v.Digest {
 		s.Trial = nil
 	}

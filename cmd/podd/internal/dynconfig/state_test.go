@@ -13,7 +13,7 @@ var (
 	b = Version{Digest: "b"}
 	c = Version{Digest: "c"}
 
-	now = situation{poddVersion: "v1", now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	now = facts{poddVersion: "v1", now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 )
 
 // onTrial returns a trial in the first process.
@@ -107,7 +107,7 @@ func TestState_Laws(t *testing.T) {
 				if s.Trial == nil {
 					continue
 				}
-				if s = s.withPassedTrial(); s.LastKnownGood != before.Trial.Version || s.Trial != nil {
+				if s = s.withPassedTrial(now); s.LastKnownGood != before.Trial.Version || s.Trial != nil {
 					t.Fatalf("state after a passed trial of %v: got %+v", before.Trial.Version, s)
 				}
 				continue

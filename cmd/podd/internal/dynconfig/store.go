@@ -1,6 +1,7 @@
 package dynconfig
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +54,11 @@ func openStore(dir string) (*store, error) {
 	if st.Mode&0o022 != 0 || int(st.Uid) != os.Geteuid() {
 		return nil, fmt.Errorf("the directory %s of --dynamic-config-dir must belong to the user of podd, and others must not be able to write to it; run: chown %d %[1]s && chmod 0700 %[1]s", dir, os.Geteuid())
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	path := filepath.Join(dir, lockFile)
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, unix.EROFS) { // podd must start although the disk is read-only
+		lock, err = os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("locking the directory of --dynamic-config-dir: %w", err)
 	}
@@ -75,7 +80,7 @@ func (s *store) readState() (State, error) {
 	return state, nil
 }
 
-func (s *store) writeState(state State) error { return s.write(stateFile, state) }
+func (s *store) writeState(state State) error { return s.write(stateFile, maxStateBytes, state) }
 
 // readConfigMap returns the stored ConfigMap, or nil if none is stored.
 func (s *store) readConfigMap() (*ConfigMap, error) {
@@ -90,7 +95,7 @@ func (s *store) readConfigMap() (*ConfigMap, error) {
 // writeConfigMap stores a ConfigMap. If c is nil, it removes the stored ConfigMap.
 func (s *store) writeConfigMap(c *ConfigMap) error {
 	if c != nil {
-		return s.write(configMapFile, c)
+		return s.write(configMapFile, maxConfigMapBytes, c)
 	}
 	if err := os.Remove(filepath.Join(s.dir, configMapFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the stored configuration of a ConfigMap: %w", err)
@@ -114,7 +119,9 @@ func (s *store) readCheckpoint(v Version) (checkpoint, error) {
 	return c, nil
 }
 
-func (s *store) writeCheckpoint(c checkpoint) error { return s.write(checkpointName(c.Version), c) }
+func (s *store) writeCheckpoint(c checkpoint) error {
+	return s.write(checkpointName(c.Version), maxCheckpointBytes, c)
+}
 
 // prune removes the checkpoints that state does not need. Errors are ignored, because a later call tries
 // again.
@@ -124,8 +131,8 @@ func (s *store) prune(state State) {
 		return
 	}
 	for _, e := range entries {
-		digest := strings.TrimSuffix(e.Name(), ".json")
-		if digest != state.LastKnownGood.Digest && digest != state.inUse().Digest {
+		digest, isCheckpoint := strings.CutSuffix(e.Name(), ".json")
+		if isCheckpoint && len(digest) == 2*sha256.Size && digest != state.LastKnownGood.Digest && digest != state.inUse().Digest {
 			_ = os.Remove(filepath.Join(s.dir, checkpointDir, e.Name()))
 		}
 	}
@@ -149,11 +156,14 @@ func (s *store) read(name string, limit int64, value any) (found bool, err error
 	return true, nil
 }
 
-// write replaces a file, so that it survives a power cut.
-func (s *store) write(name string, value any) error {
+// write replaces a file, so that it survives a power cut. It writes no file that read would refuse.
+func (s *store) write(name string, limit int, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", name, err)
+	}
+	if len(data) > limit {
+		return fmt.Errorf("storing the configuration: %s would have %d bytes (limit %d)", name, len(data), limit)
 	}
 	if err := atomicfile.Write(filepath.Join(s.dir, name), data); err != nil {
 		return fmt.Errorf("storing the configuration: %w", err)

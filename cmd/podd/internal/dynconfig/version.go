@@ -67,20 +67,10 @@ type ConfigMap struct {
 	Data    string           `json:"data"`
 }
 
-// replaceMain returns the documents with the content of c instead of the main document. c may be nil.
-// dir is the directory to which relative paths in the ConfigMap refer.
-func (c *ConfigMap) replaceMain(docs []config.Document, dir string) []config.Document {
-	if c == nil {
-		return docs
-	}
-	replaced := []config.Document{{
+// document returns the document with the content of c. Relative paths in it refer to dir.
+func (c *ConfigMap) document(dir string) config.Document {
+	return config.Document{
 		Path: fmt.Sprintf("ConfigMap %s/%s[%s]", c.Version.Namespace, c.Version.Name, c.Version.Key),
 		Dir:  dir, Data: []byte(c.Data), IsMain: true,
-	}}
-	for _, d := range docs {
-		if !d.IsMain {
-			replaced = append(replaced, d)
-		}
 	}
-	return replaced
 }
