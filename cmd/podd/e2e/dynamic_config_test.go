@@ -42,7 +42,7 @@ func TestDynamicConfig(t *testing.T) {
 	d.untilConfig("LastKnownGood", "40")
 
 	write(endpoint, "maxPods: many")
-	d.untilProblem("config.yaml:4:1: error: maxPods: must be an integer", "podd uses the last known good one: ")
+	d.untilProblem("config.yaml:4:1: error: maxPods: must be an integer", "podd uses the last known good configuration")
 	write(endpoint, "maxPods: 41")
 	d.untilConfig("OnTrial", "41")
 	d.untilNoProblems()
@@ -54,7 +54,7 @@ func TestDynamicConfig(t *testing.T) {
 	}
 	defer used.Close()
 	write(endpoint, fmt.Sprintf("maxPods: 42\naddress: 127.0.0.1\nreadOnlyPort: %d", used.Addr().(*net.TCPAddr).Port))
-	d.untilProblem("was rejected: podd stopped: ", "address already in use")
+	d.untilProblem("was rejected: podd failed: ", "address already in use")
 	d.untilConfig("ConfigNotUsed", "41")
 	write("unix:///nonexistent/containerd.sock", "maxPods: 43")
 	d.untilConfig("OnTrial", "43")
@@ -78,7 +78,7 @@ func TestDynamicConfig(t *testing.T) {
 	write(endpoint, "maxPods: many")
 	d.untilProblem("maxPods: must be an integer")
 	d.crash()
-	d.untilProblem("maxPods: must be an integer", "podd uses the last known good one: ")
+	d.untilProblem("maxPods: must be an integer", "podd uses the last known good configuration")
 	d.untilConfig("ConfigNotUsed", "41")
 	write(endpoint, "maxPods: 41")
 	d.untilNoProblems()

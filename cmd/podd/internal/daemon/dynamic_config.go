@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -80,9 +79,9 @@ func configCondition(s dynconfig.Status) v1.NodeCondition {
 func configProblem(s dynconfig.Status) *manifest.Problem {
 	switch {
 	case s.Error != "" && s.IsOnTrial:
-		return &manifest.Problem{Severity: manifest.Error, Message: fmt.Sprintf("%s; podd uses %s, which is on trial", s.Error, s.Active)}
+		return &manifest.Problem{Severity: manifest.Error, Message: s.Error + "; podd uses the configuration on trial"}
 	case s.Error != "":
-		return &manifest.Problem{Severity: manifest.Error, Message: fmt.Sprintf("%s; podd uses the last known good one: %s", s.Error, s.Active)}
+		return &manifest.Problem{Severity: manifest.Error, Message: s.Error + "; podd uses the last known good configuration"}
 	case s.Warning != "":
 		return &manifest.Problem{Severity: manifest.Warning, Message: s.Warning}
 	}

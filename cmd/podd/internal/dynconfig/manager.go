@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"podd/cmd/podd/internal/config"
@@ -60,11 +62,14 @@ type manager struct {
 	reached   Health   // peers that have responded in this process
 	before    Health   // peers that responded when podd's parts were last settled
 	trial     trialTimes
+	// checkpoints contains the configuration in use and the last known good one by digest, because a user
+	// may delete the directory.
+	checkpoints map[string]checkpoint
 }
 
 // newManager returns a manager with the stored state. Damaged files are reported, and count as missing.
 func newManager(o Options, s *store) *manager {
-	m := &manager{o: o, store: s, link: newLink()}
+	m := &manager{o: o, store: s, link: newLink(), checkpoints: map[string]checkpoint{}}
 	state, err := s.readState()
 	m.reportLoss(err)
 	if o.Flags.Kubeconfig != "" {
@@ -89,10 +94,14 @@ func (m *manager) reportLoss(err error) {
 // run runs podd with one configuration after another.
 func (m *manager) run(ctx context.Context) error {
 	defer m.watcher.Close()
-	for {
+	for isFirst := true; ; isFirst = false {
 		cfg, err := m.choose()
 		if err != nil {
 			return err
+		}
+		if isFirst {
+			m.delayed = slices.DeleteFunc(m.link.TakeNotices(), Notice.isStateChange)
+			m.delayed = append(m.delayed, startNotices(m.state, m.o.Flags.DynamicConfigTrial)...)
 		}
 		err = m.runConfig(ctx, cfg)
 		if !errors.Is(err, ErrReload) {
@@ -119,7 +128,7 @@ func (m *manager) choose() (*config.Config, error) {
 		case m.loadedOf == v.Digest:
 			return m.loaded, nil
 		}
-		c, readErr := m.store.readCheckpoint(v)
+		c, readErr := m.readCheckpoint(v)
 		if readErr != nil {
 			m.reportLoss(readErr)
 			m.apply(m.state.withoutVersion(v))
@@ -137,11 +146,35 @@ func (m *manager) choose() (*config.Config, error) {
 	}
 }
 
+// readCheckpoint returns the checkpoint of a version.
+func (m *manager) readCheckpoint(v Version) (checkpoint, error) {
+	if c, ok := m.checkpoints[v.Digest]; ok {
+		return c, nil
+	}
+	return m.store.readCheckpoint(v)
+}
+
+// restoreStore locks the directory again and stores everything again if the directory was deleted.
+func (m *manager) restoreStore() {
+	isDeleted, err := m.store.reopen()
+	if !isDeleted {
+		return
+	}
+	m.notify(true, "KubeletConfigLost", "the directory of --dynamic-config-dir was deleted while podd was running; podd stores its content again")
+	for _, c := range m.checkpoints {
+		err = errors.Join(err, m.store.writeCheckpoint(c))
+	}
+	err = errors.Join(err, m.store.writeState(m.state))
+	m.mustStoreConfigMap = m.configMap != nil
+	m.setStoreErr(err)
+}
+
 // checkCandidate reads the candidate and updates the state. It returns an error if the candidate cannot
 // be read or is invalid. A candidate that cannot be read does not change the state, because its directory
 // may be mounted later.
 func (m *manager) checkCandidate() error {
 	watchFiles(&m.watcher, &m.o.Flags) // before the files are read, so that no change is lost
+	m.restoreStore()
 	m.storeConfigMap()
 	c, err := m.readCandidate()
 	if err != nil {
@@ -214,7 +247,7 @@ func (m *manager) load(c checkpoint) error {
 			fmt.Fprintln(m.o.Stderr, w)
 		}
 	}
-	m.loaded, m.loadedOf = &cfg, c.Version.Digest
+	m.loaded, m.loadedOf, m.checkpoints[c.Version.Digest] = &cfg, c.Version.Digest, c
 	return nil
 }
 
@@ -245,6 +278,9 @@ func (m *manager) apply(next State) (stored bool) {
 	if stored && next != before {
 		m.store.prune(next)
 	}
+	maps.DeleteFunc(m.checkpoints, func(digest string, _ checkpoint) bool {
+		return digest != next.inUse().Digest && digest != next.LastKnownGood.Digest
+	})
 	notices := changes(before, next, m.o.Flags.DynamicConfigTrial)
 	if m.isRunning && next.inUse().Digest != before.inUse().Digest {
 		m.delayed = append(m.delayed, notices...)

@@ -234,7 +234,7 @@ func TestManager_Invalid(t *testing.T) {
 		n.write("maxPods: 1")
 		n.wait(checkInterval)
 		n.wantRunning(1, "")
-		n.wantNotices("KubeletConfigRejected", "KubeletConfigNotRead")
+		n.wantNotices("KubeletConfigRejected", "KubeletConfigRejected", "KubeletConfigNotRead", "KubeletConfigChanged")
 		if n.starts != 2 {
 			t.Errorf("number of starts: got %d, want 2", n.starts)
 		}
@@ -258,12 +258,12 @@ func TestManager_Fails(t *testing.T) {
 		n.failing[2] = errors.New("the port is in use")
 		n.write("maxPods: 2")
 		n.wait(checkInterval)
-		n.wantRunning(1, "was rejected: podd stopped: the port is in use")
+		n.wantRunning(1, "was rejected: podd failed: the port is in use")
 		n.wait(trialPeriod + checkInterval)
 		n.stop()
 		n.start()
-		n.wantRunning(1, "was rejected: podd stopped: the port is in use")
-		n.wantNotices("KubeletConfigChanged", "KubeletConfigRejected")
+		n.wantRunning(1, "was rejected: podd failed: the port is in use")
+		n.wantNotices("KubeletConfigChanged", "KubeletConfigRejected", "KubeletConfigRejected") // the last one after the restart
 		if n.starts != 4 {
 			t.Errorf("number of starts: got %d, want 4", n.starts)
 		}
@@ -447,7 +447,7 @@ func TestManager_UnreadableFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.wait(checkInterval)
-		n.wantRunning(1, "was rejected: podd stopped: the port is in use")
+		n.wantRunning(1, "was rejected: podd failed: the port is in use")
 		if n.starts != starts {
 			t.Errorf("number of starts: got %d, want %d", n.starts, starts)
 		}
@@ -528,6 +528,30 @@ func TestManager_StateNotStored(t *testing.T) {
 		}
 		n.wait(checkInterval)
 		n.wantRunning(2, "")
+		n.stop()
+	})
+}
+
+// TestManager_DirectoryDeleted checks that podd stores its state again and locks the directory again if a
+// user deletes the directory, and can still return to the last known good configuration.
+func TestManager_DirectoryDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrusted(t)
+		if err := os.RemoveAll(n.flags.DynamicConfigDir); err != nil {
+			t.Fatal(err)
+		}
+		n.failing[2] = errors.New("the port is in use")
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.wantRunning(1, "was rejected: podd failed: the port is in use")
+		n.wantNotices("KubeletConfigLost", "KubeletConfigChanged", "KubeletConfigRejected")
+		if _, err := openStore(n.flags.DynamicConfigDir); err == nil || !strings.Contains(err.Error(), "in use by another podd") {
+			t.Errorf("opening the directory: got error %v, want that it is in use", err)
+		}
+		n.stop()
+		n.write("maxPods: many")
+		n.start()
+		n.wantRunning(1, "maxPods: ")
 		n.stop()
 	})
 }

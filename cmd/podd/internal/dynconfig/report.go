@@ -19,7 +19,7 @@ func (m *manager) status() Status {
 	case m.storeErr != "" && !isUsed:
 		s.Error = m.storeErr
 	case r != nil:
-		s.Error = fmt.Sprintf("%s was rejected: %s", r.Version, r.Reason)
+		s.Error = r.describe()
 	}
 	if isUsed {
 		s.Warning = m.storeErr
@@ -54,20 +54,58 @@ func oneLine(text string) string {
 func changes(before, after State, trial time.Duration) (notices []Notice) {
 	isRejection := after.Rejection != nil && (before.Rejection == nil || *before.Rejection != *after.Rejection)
 	if r := after.Rejection; isRejection {
-		message := fmt.Sprintf("%s was rejected: %s", r.Version, r.Reason)
-		if v := after.inUse(); v.Digest != "" {
-			message += "; podd uses " + v.String()
-		}
-		notices = append(notices, Notice{IsWarning: true, Reason: "KubeletConfigRejected", Message: message})
+		notices = append(notices, r.notice(after))
 	}
 	hasTrial := after.Trial != nil
 	switch {
 	case hasTrial && (before.Trial == nil || before.Trial.Version.Digest != after.Trial.Version.Digest):
-		notices = append(notices, Notice{Reason: "KubeletConfigChanged", Message: fmt.Sprintf("podd uses %s, which is on trial for %s", after.Trial.Version, trial)})
+		notices = append(notices, after.Trial.notice(trial))
 	case after.LastKnownGood.Digest != before.LastKnownGood.Digest && after.LastKnownGood.Digest != "":
 		notices = append(notices, Notice{Reason: "KubeletConfigAccepted", Message: after.LastKnownGood.String() + " has passed its trial"})
 	case before.Trial != nil && !hasTrial && !isRejection && after.LastKnownGood.Digest != "":
 		notices = append(notices, Notice{Reason: "KubeletConfigChanged", Message: fmt.Sprintf("podd uses %s again", after.LastKnownGood)})
+	case before.Rejection != nil && after.Rejection == nil:
+		notices = append(notices, Notice{Reason: "KubeletConfigChanged", Message: fmt.Sprintf("%s, which podd uses, is assigned again", after.inUse())})
 	}
 	return notices
+}
+
+// isStateChange reports whether changes returns such a notice. The notices about the state at the start of
+// a process replace it.
+func (n Notice) isStateChange() bool {
+	return n.Reason == "KubeletConfigChanged" || n.Reason == "KubeletConfigRejected"
+}
+
+// startNotices returns the notices about the state at the start of a process, which reports what an
+// earlier process has found.
+func startNotices(s State, trial time.Duration) (notices []Notice) {
+	if s.Rejection != nil {
+		notices = append(notices, s.Rejection.notice(s))
+	}
+	if s.Trial != nil {
+		notices = append(notices, s.Trial.notice(trial))
+	}
+	return notices
+}
+
+// describe returns a clause that describes the rejection.
+func (r *Rejection) describe() string {
+	return fmt.Sprintf("%s was rejected: %s", r.Version.Source(), r.Reason)
+}
+
+// notice returns the notice about the rejection. s is the state after it.
+func (r *Rejection) notice(s State) Notice {
+	message := r.describe()
+	switch {
+	case s.Trial != nil:
+		message += "; podd uses the configuration on trial"
+	case s.LastKnownGood.Digest != "":
+		message += "; podd uses the last known good configuration"
+	}
+	return Notice{IsWarning: true, Reason: "KubeletConfigRejected", Message: message}
+}
+
+// notice returns the notice about the trial. duration is its duration.
+func (t *Trial) notice(duration time.Duration) Notice {
+	return Notice{Reason: "KubeletConfigChanged", Message: fmt.Sprintf("podd uses %s, which is on trial for %s", t.Version, duration)}
 }

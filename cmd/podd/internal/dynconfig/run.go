@@ -109,7 +109,7 @@ func (m *manager) handleExit(ctx context.Context, err error) error {
 		m.apply(m.state.withStop())
 	case m.state.canFallBack():
 		m.isRunning = false
-		m.apply(m.state.withRejectedTrial("podd stopped: "+err.Error(), m.facts()))
+		m.apply(m.state.withRejectedTrial("podd failed: "+err.Error(), m.facts()))
 		return ErrReload
 	}
 	return err

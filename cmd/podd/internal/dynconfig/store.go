@@ -54,6 +54,15 @@ func openStore(dir string) (*store, error) {
 	if st.Mode&0o022 != 0 || int(st.Uid) != os.Geteuid() {
 		return nil, fmt.Errorf("the directory %s of --dynamic-config-dir must belong to the user of podd, and others must not be able to write to it; run: chown %d %[1]s && chmod 0700 %[1]s", dir, os.Geteuid())
 	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &store{dir: dir, lock: lock}, nil
+}
+
+// lockDir locks a directory until the file is closed.
+func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, unix.EROFS) { // podd must start although the disk is read-only
@@ -66,7 +75,23 @@ func openStore(dir string) (*store, error) {
 		lock.Close()
 		return nil, fmt.Errorf("the directory %s of --dynamic-config-dir is in use by another podd; stop that podd, or use another directory", dir)
 	}
-	return &store{dir: dir, lock: lock}, nil
+	return lock, nil
+}
+
+// reopen creates and locks the directory again if it was deleted. isDeleted is also true if that fails.
+func (s *store) reopen() (isDeleted bool, err error) {
+	held, heldErr := s.lock.Stat()
+	present, presentErr := os.Lstat(filepath.Join(s.dir, lockFile))
+	if heldErr == nil && presentErr == nil && os.SameFile(held, present) {
+		return false, nil
+	}
+	opened, err := openStore(s.dir)
+	if err != nil {
+		return true, err
+	}
+	s.lock.Close()
+	s.lock = opened.lock
+	return true, nil
 }
 
 func (s *store) close() { s.lock.Close() }

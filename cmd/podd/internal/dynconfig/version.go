@@ -28,14 +28,16 @@ type ConfigMapVersion struct {
 	ResourceVersion string    `json:"resourceVersion"`
 }
 
-// String returns a description such as "the configuration in the files (sha256:0123456789ab)".
-func (v Version) String() string {
-	source := "the files"
+// Source returns a description without the digest, such as "the configuration in the files".
+func (v Version) Source() string {
 	if c := v.ConfigMap; c != nil {
-		source = fmt.Sprintf("ConfigMap %s/%s", c.Namespace, c.Name)
+		return fmt.Sprintf("the configuration in ConfigMap %s/%s", c.Namespace, c.Name)
 	}
-	return fmt.Sprintf("the configuration in %s (sha256:%.12s)", source, v.Digest)
+	return "the configuration in the files"
 }
+
+// String returns a description such as "the configuration in the files (sha256:0123456789ab)".
+func (v Version) String() string { return fmt.Sprintf("%s (sha256:%.12s)", v.Source(), v.Digest) }
 
 // A checkpoint is a configuration that does not depend on files outside of the directory.
 type checkpoint struct {
