@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,9 +32,9 @@ type node struct {
 	done    chan error
 	running int32 // maxPods of the running parts, or 0
 	starts  int
-	causes  []error // why the parts have stopped
-	health  Health
-	failing map[int32]error // errors with which the parts stop, by maxPods
+	causes  []error                // why the parts have stopped
+	health  atomic.Pointer[Health] // the manager reads it in another goroutine
+	failing map[int32]error        // errors with which the parts stop, by maxPods
 	notices []Notice
 }
 
@@ -41,7 +42,8 @@ type node struct {
 // synctest.
 func newNode(t *testing.T) *node {
 	dir := t.TempDir()
-	n := &node{t: t, health: Health{Runtime: true}, failing: map[int32]error{}}
+	n := &node{t: t, failing: map[int32]error{}}
+	n.health.Store(&Health{Runtime: true})
 	n.flags = config.Flags{FileFlags: config.FileFlags{Config: filepath.Join(dir, "config.yaml"), ConfigDir: filepath.Join(dir, "conf.d"), DynamicConfigDir: filepath.Join(dir, "dynamic"), DynamicConfigTrial: trialPeriod}}
 	n.flags.RootDir, n.flags.RunDir = filepath.Join(dir, "root"), filepath.Join(dir, "run")
 	n.flags.PullOffline = "strict"
@@ -97,7 +99,7 @@ func (n *node) run(ctx context.Context, cfg *config.Config, link *Link) error {
 	if err := n.failing[n.running]; err != nil {
 		return err
 	}
-	link.SetHealth(func() Health { return n.health })
+	link.SetHealth(func() Health { return *n.health.Load() })
 	defer link.SetHealth(nil)
 	<-ctx.Done()
 	n.causes = append(n.causes, context.Cause(ctx))
@@ -307,12 +309,12 @@ func TestManager_Unreachable(t *testing.T) {
 		defer n.stop()
 		n.write("maxPods: 2")
 		n.wait(checkInterval)
-		n.health = Health{}
+		n.health.Store(&Health{})
 		n.wait(maxLostTime - 5*time.Second)
 		n.wantRunning(2, "")
-		n.health = Health{Runtime: true}
+		n.health.Store(&Health{Runtime: true})
 		n.wait(5 * time.Second)
-		n.health = Health{}
+		n.health.Store(&Health{})
 		n.wait(maxLostTime - 5*time.Second)
 		n.wantRunning(2, "")
 		n.wait(10 * time.Second)
@@ -323,15 +325,15 @@ func TestManager_Unreachable(t *testing.T) {
 		n.wait(2*trialPeriod + checkInterval)
 		n.wantRunning(3, "")
 		n.wantTrial(true)
-		n.health = Health{Runtime: true, HasCluster: true}
+		n.health.Store(&Health{Runtime: true, HasCluster: true})
 		n.wait(checkInterval)
 		n.wantTrial(true)
-		n.health.APIServer = true
+		n.health.Store(&Health{Runtime: true, HasCluster: true, APIServer: true})
 		n.wait(checkInterval)
 		n.wantTrial(false)
 		n.write("maxPods: 4")
 		n.wait(checkInterval)
-		n.health.APIServer = false
+		n.health.Store(&Health{Runtime: true, HasCluster: true})
 		n.wait(2 * maxLostTime)
 		n.wantRunning(3, "was rejected: the API server was unreachable for 1m0s")
 	})
@@ -402,7 +404,7 @@ func TestManager_ChangedWhileStopped(t *testing.T) {
 		n := startTrusted(t)
 		n.stop()
 		n.write("maxPods: 2")
-		n.health = Health{}
+		n.health.Store(&Health{})
 		n.start()
 		n.wait(trialPeriod - 5*time.Second) // the runtime may be starting
 		n.wantRunning(2, "")
@@ -418,7 +420,7 @@ func TestManager_LongRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := startTrusted(t)
 		n.write("maxPods: 2")
-		n.health.HasCluster = true
+		n.health.Store(&Health{Runtime: true, HasCluster: true})
 		for range 2 * maxStarts {
 			n.wait(trialPeriod + checkInterval)
 			n.crash()
