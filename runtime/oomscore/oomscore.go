@@ -47,6 +47,14 @@ func Start(cmd *exec.Cmd) error {
 	return nil
 }
 
+// Run starts a program as Start does, and waits until the program exits.
+func Run(cmd *exec.Cmd) error {
+	if err := Start(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
 // resetChild sets the oom_score_adj of a process to 0 if it has inherited a negative value.
 func resetChild(proc string, pid int) error {
 	inherited, err := read(proc)

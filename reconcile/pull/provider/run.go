@@ -48,9 +48,7 @@ func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = outputDelay
 
-	if err = oomscore.Start(cmd); err == nil {
-		err = cmd.Wait()
-	}
+	err = oomscore.Run(cmd)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

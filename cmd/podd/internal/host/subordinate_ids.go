@@ -141,10 +141,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
-	err := oomscore.Start(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
+	err := oomscore.Run(cmd)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("it did not finish within %s", subordinateIDsTimeout)
 	}

@@ -223,15 +223,14 @@ func (s *syncer) execute(ctx context.Context, args []string) error {
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &output, &output, killDelay
-	if err := oomscore.Start(cmd); err != nil {
-		return err
-	}
-	err := cmd.Wait()
+	err := oomscore.Run(cmd)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case output.Len() == 0: // for example, the program cannot be started
+		return err
 	}
 	return fmt.Errorf("%w: %.300s", err, strings.TrimSpace(output.String()))
 }
