@@ -80,6 +80,11 @@ type View struct {
 	Objects    func() *Objects `json:"-"`
 }
 
+// ConfigCondition is the type of the condition of View.NodeObject that describes dynamic configuration. It
+// is True if the assigned configuration is in use, and missing without dynamic configuration. Kubelets 1.8
+// to 1.10 used this type, too.
+const ConfigCondition v1.NodeConditionType = "KubeletConfigOk"
+
 // Pod returns the pod with the given key, or nil if there is none.
 func (v *View) Pod(key Key) *PodView {
 	i, found := slices.BinarySearchFunc(v.Pods, key, func(p *PodView, k Key) int { return p.Key().Compare(k) })

@@ -8,18 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/manifest/order"
+	"podd/server"
 )
-
-// configCondition is the type of the condition that contains the result of dynamic configuration. Package
-// view builds the condition.
-const configCondition v1.NodeConditionType = "KubeletConfigOk"
 
 // mergeNodeConditions returns a copy of stored. In the copy, each condition in own is added or
 // replaces the condition of the same type. The parameter stored contains the conditions of the
 // Node in the API server, and own contains the conditions that podd reports. The transition time of
 // a condition changes only if its status changes. The statuses in stored may all be Unknown,
 // because the node controller sets the conditions of an unreachable node to Unknown. If own has no
-// configCondition, this condition is removed, because the node does not use dynamic configuration.
+// server.ConfigCondition, this condition is removed, because the node does not use dynamic configuration.
 func mergeNodeConditions(stored, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
 	merged := slices.Clone(stored)
 	for _, c := range own {
@@ -35,7 +32,7 @@ func mergeNodeConditions(stored, own []v1.NodeCondition, now metav1.Time) []v1.N
 		merged[i] = c
 	}
 	return slices.DeleteFunc(merged, func(s v1.NodeCondition) bool {
-		return s.Type == configCondition && !slices.ContainsFunc(own, func(c v1.NodeCondition) bool { return c.Type == s.Type })
+		return s.Type == server.ConfigCondition && !slices.ContainsFunc(own, func(c v1.NodeCondition) bool { return c.Type == s.Type })
 	})
 }
 

@@ -299,7 +299,7 @@ func drawNode(t *rapid.T, label string) *v1.Node {
 	o := &Options{NodeName: "n1", EnableControllerAttachDetach: pick("attach", 1) == 1, ProvidedIP: "10.0.0.1", HasExternalCloud: pick("cloud", 1) == 1}
 	m.Status.Conditions[0].Status = []v1.ConditionStatus{v1.ConditionFalse, v1.ConditionTrue}[pick("memory", 1)]
 	if pick("config", 1) == 1 {
-		m.Status.Conditions = append(m.Status.Conditions, v1.NodeCondition{Type: configCondition, Status: v1.ConditionTrue})
+		m.Status.Conditions = append(m.Status.Conditions, v1.NodeCondition{Type: server.ConfigCondition, Status: v1.ConditionTrue})
 	}
 	return o.newNode(m, noon.Add(time.Duration(pick("minutes", 3))*time.Minute))
 }
@@ -308,7 +308,7 @@ func drawNode(t *rapid.T, label string) *v1.Node {
 // View no longer contains it. Conditions of other clients must remain.
 func TestRun_ConfigCondition(t *testing.T) {
 	withCondition := localNode()
-	withCondition.Status.Conditions = append(withCondition.Status.Conditions, v1.NodeCondition{Type: configCondition, Status: v1.ConditionTrue})
+	withCondition.Status.Conditions = append(withCondition.Status.Conditions, v1.NodeCondition{Type: server.ConfigCondition, Status: v1.ConditionTrue})
 	prepare := func(l *testNode, _ *Options) {
 		n := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: "KernelDeadlock", Status: v1.ConditionFalse}}}}
 		l.putNode(n, "ADDED")
@@ -319,7 +319,7 @@ func TestRun_ConfigCondition(t *testing.T) {
 			t.Helper()
 			stored := l.storedNode()
 			nodeCondition(t, stored, "KernelDeadlock")
-			if got := slices.ContainsFunc(stored.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == configCondition }); got != want {
+			if got := slices.ContainsFunc(stored.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == server.ConfigCondition }); got != want {
 				t.Errorf("%s: got conditions %v, want KubeletConfigOk %t", when, stored.Status.Conditions, want)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"podd/cmd/podd/internal/dynconfig"
 	"podd/manifest"
 	"podd/reconcile/event"
+	"podd/server"
 	"podd/server/metrics"
 )
 
@@ -65,7 +66,7 @@ func (p *parts) health() dynconfig.Health {
 
 // configCondition returns the condition of the Node that describes the configuration.
 func configCondition(s dynconfig.Status) v1.NodeCondition {
-	c := v1.NodeCondition{Type: view.ConfigCondition, Status: v1.ConditionTrue, Reason: "LastKnownGood", Message: "podd uses " + s.Active.String()}
+	c := v1.NodeCondition{Type: server.ConfigCondition, Status: v1.ConditionTrue, Reason: "LastKnownGood", Message: "podd uses " + s.Active.String()}
 	switch {
 	case s.Error != "":
 		c.Status, c.Reason, c.Message = v1.ConditionFalse, "ConfigNotUsed", configProblem(s).Message

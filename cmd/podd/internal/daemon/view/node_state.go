@@ -10,10 +10,6 @@ import (
 	"podd/reconcile/eviction/pressure"
 )
 
-// ConfigCondition is the type of the condition that describes the dynamic configuration of the Node. It is
-// True if the assigned configuration is in use. Kubelets 1.8 to 1.10 used this type, too.
-const ConfigCondition v1.NodeConditionType = "KubeletConfigOk"
-
 // nodeFacts are the parts of a node's status that neither the runtime nor the router
 // reports. They are immutable.
 type nodeFacts struct {

@@ -16,6 +16,7 @@ import (
 	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/node"
 	"podd/runtime"
+	"podd/server"
 )
 
 // TestNode checks the Node after changes of the runtime, the addresses, the pressure, the images and
@@ -115,10 +116,10 @@ func TestNode(t *testing.T) {
 // configuration is the first problem.
 func TestNode_Config(t *testing.T) {
 	s := NewNodeState(NodeProblems{DNS: &manifest.Problem{Message: "no name server"}})
-	s.SetConfig(v1.NodeCondition{Type: ConfigCondition, Status: v1.ConditionFalse, Reason: "ConfigNotUsed"}, &manifest.Problem{Message: "rejected"})
+	s.SetConfig(v1.NodeCondition{Type: server.ConfigCondition, Status: v1.ConditionFalse, Reason: "ConfigNotUsed"}, &manifest.Problem{Message: "rejected"})
 	problems, facts := s.get()
 	n := NewNodeBuilder(&v1.Node{}, nil).update(reconcile.Change{}, facts)
-	if c := n.Status.Conditions; len(c) != 2 || c[0].Type != ConfigCondition || c[0].Reason != "ConfigNotUsed" || c[0].LastTransitionTime.IsZero() {
+	if c := n.Status.Conditions; len(c) != 2 || c[0].Type != server.ConfigCondition || c[0].Reason != "ConfigNotUsed" || c[0].LastTransitionTime.IsZero() {
 		t.Errorf("got conditions %+v, want KubeletConfigOk and Ready", c)
 	}
 	if list := problems.list(nil); len(list) != 2 || list[0].Message != "rejected" {
