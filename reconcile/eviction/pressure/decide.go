@@ -24,8 +24,7 @@ type Observations struct {
 	IsComplete bool
 }
 
-// A Layout contains the IDs of the devices of the node's file systems. Equal IDs mean the same file
-// system.
+// A Layout contains the IDs of the node's file systems. Equal IDs mean the same file system.
 type Layout struct{ Nodefs, Imagefs, Containerfs uint64 }
 
 // State is the data that Decide needs in its next call. The zero value is the initial state. Its

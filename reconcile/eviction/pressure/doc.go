@@ -17,7 +17,7 @@
 //
 // The file systems of the node are nodefs (volumes and logs), imagefs (images) and containerfs (the
 // writable layers of containers). Two or all of them may be the same file system; a Layout contains
-// their devices. The Layout determines which files of a pod and which reclaimable objects are on
+// their IDs. The Layout determines which files of a pod and which reclaimable objects are on
 // the file system of a signal. The thresholds of containerfs equal those of imagefs, or those of
 // nodefs if the layers are not stored on a separate imagefs.
 //

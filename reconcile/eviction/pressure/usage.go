@@ -45,27 +45,27 @@ func IsProtected(pod *v1.Pod) bool {
 // ReclaimsContainers reports whether the writable layers of containers are on the file system of
 // signal, so that removing dead containers makes space on it.
 func (l Layout) ReclaimsContainers(signal Signal) bool {
-	device, isDisk := l.device(signal)
-	return isDisk && device == l.Containerfs
+	filesystem, isDisk := l.filesystem(signal)
+	return isDisk && filesystem == l.Containerfs
 }
 
 // ReclaimsImages reports whether images are on the file system of signal, so that removing unused
 // images makes space on it.
 func (l Layout) ReclaimsImages(signal Signal) bool {
-	device, isDisk := l.device(signal)
-	return isDisk && device == l.Imagefs
+	filesystem, isDisk := l.filesystem(signal)
+	return isDisk && filesystem == l.Imagefs
 }
 
 // ReclaimsLogs reports whether the logs of pods are on the file system of signal, so that removing the
 // logs of finished pods makes space on it.
 func (l Layout) ReclaimsLogs(signal Signal) bool {
-	device, isDisk := l.device(signal)
-	return isDisk && device == l.Nodefs
+	filesystem, isDisk := l.filesystem(signal)
+	return isDisk && filesystem == l.Nodefs
 }
 
-// device returns the device of the file system of signal. isDisk is false if the signal belongs to
+// filesystem returns the ID of the file system of signal. isDisk is false if the signal belongs to
 // no file system.
-func (l Layout) device(signal Signal) (device uint64, isDisk bool) {
+func (l Layout) filesystem(signal Signal) (id uint64, isDisk bool) {
 	switch signal {
 	case NodefsAvailable, NodefsInodesFree:
 		return l.Nodefs, true
@@ -81,7 +81,7 @@ func (l Layout) device(signal Signal) (device uint64, isDisk bool) {
 // the files on this file system count. isLowerBound reports whether the number of files may be larger. It
 // is not set for bytes, because few large files can use more than many small ones.
 func (l Layout) usageFor(signal Signal, u *Usage) (usage int64, isLowerBound bool) {
-	device, isDisk := l.device(signal)
+	filesystem, isDisk := l.filesystem(signal)
 	if !isDisk {
 		if signal.Resource() == ResourcePIDs {
 			return u.Processes, false
@@ -89,10 +89,10 @@ func (l Layout) usageFor(signal Signal, u *Usage) (usage int64, isLowerBound boo
 		return u.MemoryBytes, false
 	}
 	var sum DiskUsage
-	if device == l.Nodefs {
+	if filesystem == l.Nodefs {
 		sum = sum.plus(u.Volumes).plus(u.Logs)
 	}
-	if device == l.Containerfs {
+	if filesystem == l.Containerfs {
 		sum = sum.plus(u.Layers)
 	}
 	if signal.Resource() == ResourceInodes {
