@@ -28,10 +28,10 @@ func mayContinue(err, cause error, isDynamic bool) bool {
 	return isRenamed || errors.Is(cause, dynconfig.ErrReload) || isDynamic && cause == nil
 }
 
-// stopState returns the state to send to systemd when podd's parts have stopped. If they may continue,
-// podd is reloading, because systemd would kill podd some time after the state STOPPING=1.
-func stopState(mayContinue bool) string {
-	if !mayContinue {
+// stopState returns the state to send to systemd when podd's parts have stopped. isReload is set if they
+// may start again in this process. systemd would kill podd some time after the state STOPPING=1.
+func stopState(isReload bool) string {
+	if !isReload {
 		return systemd.SdNotifyStopping
 	}
 	return systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec()

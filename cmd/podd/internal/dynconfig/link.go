@@ -34,7 +34,7 @@ type Link struct {
 	configMap assignment
 }
 
-// An assignment is what the Node says about its ConfigMap.
+// An assignment describes the ConfigMap that the annotation of the Node names.
 type assignment struct {
 	isKnown   bool       // the Node was read
 	configMap *ConfigMap // nil if the Node names none, or if it cannot be read
@@ -111,7 +111,7 @@ func (l *Link) currentHealth() (h Health, isKnown bool) {
 	return health(), true
 }
 
-// assigned returns what the Node says about its ConfigMap.
+// assigned returns the assignment that SetConfigMap has set last.
 func (l *Link) assigned() assignment {
 	l.mu.Lock()
 	defer l.mu.Unlock()

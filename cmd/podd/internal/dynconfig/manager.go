@@ -259,8 +259,8 @@ func (m *manager) mainDir() string {
 	return "/"
 }
 
-// apply stores next, makes it the current state, and reports what has changed. If next cannot be stored,
-// a new trial does not begin and apply returns false, because crashes could not be counted.
+// apply stores next, sets the current state to next, and reports the changes. It returns false if next
+// cannot be stored. A new trial then does not begin, because podd could not count its crashes.
 func (m *manager) apply(next State) (stored bool) {
 	before := m.state
 	if next != before || m.storeErr != "" {

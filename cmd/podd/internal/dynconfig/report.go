@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"podd/manifest/wording"
 )
 
 // status returns the Status that corresponds to the state.
@@ -44,10 +46,7 @@ func oneLine(text string) string {
 		}
 		b.WriteString(strings.TrimSpace(line))
 	}
-	if text = b.String(); len(text) > maxReasonBytes {
-		text = strings.ToValidUTF8(text[:maxReasonBytes], "") + "…"
-	}
-	return text
+	return wording.Clip(b.String(), maxReasonBytes)
 }
 
 // changes returns the notices for a change of the state. trial is the duration of a trial.

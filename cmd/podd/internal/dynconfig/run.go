@@ -101,8 +101,8 @@ func (m *manager) nextWake(checkAt time.Time) time.Time {
 	return earlier(checkAt, time.Now().Add(healthInterval))
 }
 
-// handleExit handles the end of podd's parts with the error err. If the configuration is on trial and
-// there is another one, the configuration is rejected and handleExit returns ErrReload.
+// handleExit handles the end of podd's parts with the error err. If podd can return to the last known good
+// configuration, handleExit rejects the one on trial and returns ErrReload.
 func (m *manager) handleExit(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil || err == nil:
@@ -178,8 +178,7 @@ func (m *manager) failure(health Health, isKnown bool, now time.Time) string {
 	return fmt.Sprintf("%s was unreachable for %s, and was reachable before", lost, limit)
 }
 
-// updateConfigMap applies what the Node says about its ConfigMap. It reports whether the candidate may
-// have changed.
+// updateConfigMap applies a change of the assignment. It reports whether the candidate may have changed.
 func (m *manager) updateConfigMap() (hasChanged bool) {
 	a := m.link.assigned()
 	switch {

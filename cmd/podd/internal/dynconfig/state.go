@@ -162,5 +162,5 @@ func (s State) withoutVersion(v Version) State {
 	return s
 }
 
-// canFallBack reports whether there is another configuration than the one on trial.
+// canFallBack reports whether podd can return from a trial to the last known good configuration.
 func (s State) canFallBack() bool { return s.Trial != nil && s.LastKnownGood.Digest != "" }

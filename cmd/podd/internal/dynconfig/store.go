@@ -73,6 +73,9 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("locking the directory of --dynamic-config-dir: %w", &fs.PathError{Op: "flock", Path: path, Err: err})
+		}
 		return nil, fmt.Errorf("the directory %s of --dynamic-config-dir is in use by another podd; stop that podd, or use another directory", dir)
 	}
 	return lock, nil
