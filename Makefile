@@ -9,7 +9,7 @@ UNIT    := go test -vet=off -timeout 20m
 # With the race detector, each test program would sleep one second before it exits, and so would the
 # programs that it runs.
 RACE    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
-E2E     := go test $(E2ETAGS) -count 1 -timeout 40m -p 1 -vet=off
+E2E     := go test $(E2ETAGS) -count 1 -timeout 60m -p 1 -vet=off
 # Packages that start goroutines, also in their tests. Only these are tested with the race
 # detector, which takes minutes. Package cmd/podd is not tested with it, because only a web server
 # in its tests starts goroutines, and the race detector makes the programs of its scripts slow.

@@ -81,7 +81,8 @@ func TestEvents(t *testing.T) {
 	_, ref := withRegistry(d, registry.Options{})
 	p := d.pod("web", withImage(ref, shell("main", serve("web"))))
 	d.apply(p)
-	d.untilApplied("web")
+	// A pod can be ready before the call that started its container returns.
+	d.untilEvent("web", 1, "Started")
 	all := d.events("web")
 	words := eventWords(all)
 	for i, want := range []string{
