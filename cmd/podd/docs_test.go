@@ -101,7 +101,7 @@ func TestPages_Commands(t *testing.T) {
 			}
 			k, err := newParser(newVerbs(), streams())
 			if err == nil {
-				_, err = parse(k, normalizeHelp(words))
+				_, err = parse(k, addVerb(normalizeHelp(words)))
 			}
 			if err != nil {
 				t.Errorf("%s: podd %s: %v", p.name, strings.Join(words, " "), err)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -14,6 +16,7 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/offline"
 	"podd/runtime/runtimetest/golden"
 )
 
@@ -80,11 +83,40 @@ func printConfig(args []string) error {
 	if err != nil {
 		return err
 	}
-	chosen, err := parse(k, args)
+	chosen, err := parse(k, addVerb(args))
 	if err != nil {
 		return exit.NewError(usageExitCode(args), err)
 	}
 	return chosen.Run(context.Background(), streams())
+}
+
+// TestVerbs_Only checks that only returns the grammar of a single verb for the name of each verb, and
+// the grammar of all verbs for other words.
+func TestVerbs_Only(t *testing.T) {
+	names := func(word string) (names []string) {
+		k, err := newParser((&verbs{}).only(word), streams())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range k.Model.Children {
+			names = append(names, node.Name)
+		}
+		return names
+	}
+	all := names("")
+	for _, name := range all {
+		if got := names(name); !slices.Equal(got, []string{name}) {
+			t.Errorf("verbs for %q: got %q, want only this verb", name, got)
+		}
+	}
+	for _, word := range []string{"", "r", "web.yaml", "ports"} {
+		if got := names(word); len(got) != reflect.TypeFor[verbs]().NumField() {
+			t.Errorf("verbs for %q, which is not a verb: got %q, want all verbs", word, got)
+		}
+	}
+	if v := (&verbs{Validate: offline.ValidateCmd{Version: "v1"}}).only("validate"); reflect.ValueOf(v).Elem().Field(0).Interface().(offline.ValidateCmd).Version != "v1" {
+		t.Error("the verb validate has lost its version")
+	}
 }
 
 // TestVerbs checks that every verb of the grammar implements the interface verb.
