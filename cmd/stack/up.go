@@ -40,7 +40,7 @@ func (u upCmd) Run(ctx context.Context) error {
 
 // startStack starts a stack that keeps running when this process exits.
 func (u upCmd) startStack(ctx context.Context) error {
-	s, err := stack.Start(ctx, stack.Options{Dir: u.Dir, Flavor: u.Runtime, Detach: true, Log: slog.Default()})
+	s, err := stack.Start(ctx, stack.Options{Dir: u.Dir, Flavor: u.Runtime, Masquerade: true, Detach: true, Log: slog.Default()})
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	}
 	printProgress("stack", "starting containerd and loading images")
 	b.stack, err = stack.Start(ctx, stack.Options{
-		Dir: filepath.Join(b.dir, "s"), Config: b.calls.containerdConfig(), Log: slog.Default(),
+		Dir: filepath.Join(b.dir, "s"), Masquerade: true, Config: b.calls.containerdConfig(), Log: slog.Default(),
 	})
 	if err != nil {
 		return b, err

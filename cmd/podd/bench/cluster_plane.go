@@ -142,7 +142,7 @@ func (c *cluster) startAgentNode(ctx context.Context, o agentOptions) (k *agentN
 	if err = os.MkdirAll(o.dir, 0o755); err != nil {
 		return k, err
 	}
-	if k.stack, err = stack.Start(ctx, stack.Options{Dir: filepath.Join(o.dir, "s")}); err != nil {
+	if k.stack, err = stack.Start(ctx, stack.Options{Dir: filepath.Join(o.dir, "s"), Masquerade: true}); err != nil {
 		return k, err
 	}
 	flags, err := kubelet.Options{Dir: o.dir, Name: k.name, Stack: k.stack, Kubeconfig: c.kubeconfig(k.name), Pressure: o.pressure}.WriteConfig()

@@ -33,6 +33,7 @@ type templateValues struct {
 	PauseImage, Snapshotter, StorageOption string
 	Bridge, Subnet                         string
 	Subnet6                                string // "" if the pods have no IPv6 address
+	Masquerade                             bool
 }
 
 // configure writes the configurations of the runtime and of CNI. extraTOML is merged into the
@@ -118,6 +119,7 @@ func (s *Stack) render(file, text string) error {
 		CNIBin: s.Tools.CNI, Runc: s.Tools.Runc, CRIORunc: s.crioRunc(), Pinns: s.Tools.Pinns, Conmon: s.Tools.Conmon,
 		PauseImage: PauseImage, Snapshotter: s.Snapshotter, StorageOption: storageOption,
 		Bridge: s.Reservation.Bridge(), Subnet: s.Reservation.Subnet.String(),
+		Masquerade: s.Masquerade,
 	}
 	if s.DualStack {
 		v.Subnet6 = s.Reservation.Subnet6().String()

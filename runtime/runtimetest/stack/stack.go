@@ -53,6 +53,9 @@ type Options struct {
 	Detach bool
 	// DualStack gives pods an IPv6 address in addition to the IPv4 address.
 	DualStack bool
+	// Masquerade lets pods reach networks outside the host. Each pod then costs several runs of nft,
+	// so tests that do not need it leave it out.
+	Masquerade bool
 	// Config is TOML that the runtime merges into the stack's configuration.
 	Config string
 	// Log receives a message about each step that is slow or changes the host. If it is nil,
@@ -77,6 +80,7 @@ type state struct {
 	Reservation reservation.Reservation `json:"Claim"` // the key in the state files of earlier builds
 	Snapshotter string
 	DualStack   bool
+	Masquerade  bool
 	Daemon      reservation.Owner // the runtime's process, which may have exited
 }
 
@@ -103,7 +107,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err := removeOldStack(ctx, o.Dir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Stack{state: state{Dir: o.Dir, Tools: set, DualStack: o.DualStack}, log: o.Log}
+	s := &Stack{state: state{Dir: o.Dir, Tools: set, DualStack: o.DualStack, Masquerade: o.Masquerade}, log: o.Log}
 	err = s.setUp(ctx, o.Config)
 	if err == nil && o.Detach {
 		err = s.detach()

@@ -35,7 +35,7 @@ const maxWait = time.Minute
 // supports, and CRI-O.
 func onEveryRuntime(t *testing.T, test func(t *testing.T, s *stack.Stack)) {
 	for _, flavor := range tools.Flavors() {
-		t.Run(string(flavor), func(t *testing.T) { test(t, stack.ForTest(t, stack.Options{Flavor: flavor})) })
+		t.Run(string(flavor), func(t *testing.T) { test(t, stack.ForTest(t, stack.Options{Flavor: flavor, Masquerade: true})) })
 	}
 }
 
@@ -387,7 +387,7 @@ func (p pod) remove(t testing.TB, client runtimev1.RuntimeServiceClient) {
 // server has just been started.
 func get(t testing.TB, url string) string {
 	t.Helper()
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for deadline := time.Now().Add(maxWait); ; <-again.C {
