@@ -28,9 +28,9 @@ import (
 func (d *daemon) hostNetworkPod(name string, port int32) *v1.Pod {
 	c := v1.Container{Name: "web", Image: stack.WebImage, Env: []v1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}}}
 	get := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(port)}}
-	c.LivenessProbe = &v1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10, FailureThreshold: 1, ProbeHandler: get}
+	c.LivenessProbe = &v1.Probe{PeriodSeconds: 1, TimeoutSeconds: 20, FailureThreshold: 1, ProbeHandler: get}
 	c.ReadinessProbe = c.LivenessProbe.DeepCopy()
-	c.StartupProbe = &v1.Probe{PeriodSeconds: 1, FailureThreshold: 60, ProbeHandler: get}
+	c.StartupProbe = &v1.Probe{PeriodSeconds: 1, TimeoutSeconds: 20, FailureThreshold: 60, ProbeHandler: get}
 	p := d.pod(name, c, addressReporter(name))
 	p.Spec.HostNetwork = true
 	return p

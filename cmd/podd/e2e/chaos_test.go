@@ -73,6 +73,13 @@ func TestManyRandomEdits(t *testing.T) {
 		d.remove(file)
 	}
 	d.wantNothingLeft()
+	// The worker of a pod ends after everything of the pod is removed. The test counts goroutines below.
+	d.until("podd shows no pods", func(v *server.View) error {
+		if len(v.Pods) != 0 {
+			return fmt.Errorf("got %d pods, want none", len(v.Pods))
+		}
+		return nil
+	})
 	d.eventually("podd has no more open files than before, and little more memory", func() error {
 		if now := d.measure(); now.files > first.files || now.memory > first.memory+16<<10 {
 			return fmt.Errorf("got %d open files and %d KiB of memory, want at most %d files and %d KiB", now.files, now.memory, first.files, first.memory+16<<10)

@@ -32,6 +32,8 @@ func TestCp(t *testing.T) {
 		d.pod("bare", v1.Container{Name: "main", Image: stack.WebImage}))
 	d.untilApplied("web")
 	d.untilApplied("bare")
+	// A container without a readiness probe is ready before its script has run.
+	d.untilNotedUnordered("hostile runs", "main runs")
 	here := t.TempDir()
 	at := func(name string) string { return filepath.Join(here, name) }
 	content := make([]byte, 3<<20)

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is the maximum time that a test waits for an event.
-var patience = harness.MaxWait(time.Minute)
+var patience = harness.MaxWait(3 * time.Minute)
 
 // A daemon is a podd with separate directories, cgroups and node name. It shares the runtime with the
 // daemons of other tests. Its methods fail the test on errors. Only the test's goroutine may call them.

@@ -67,8 +67,9 @@ func TestDebug(t *testing.T) {
 		t.Errorf("podd debug -it: got exit code %d, want 0", code)
 	}
 
-	_, stderr, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "5s")
-	if code != 1 || !strings.Contains(stderr, "container none of default/"+d.podName("web")+" is not running after 5.0s: ") || !strings.Contains(stderr, r.Host()) {
+	// The timeout is long enough for podd to try to pull the image.
+	_, stderr, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "20s")
+	if code != 1 || !strings.Contains(stderr, "container none of default/"+d.podName("web")+" is not running after 20s: ") || !strings.Contains(stderr, r.Host()) {
 		t.Errorf("podd debug of an image that does not exist: got stderr %q, exit code %d; want exit code 1 and the registry's address", stderr, code)
 	}
 	if now := d.container("web", "main"); now != was {

@@ -17,7 +17,7 @@
 //
 //	RUNTIME            debian: Debian's containerd 1.6; crio: CRI-O; default: the pinned containerd
 //	PODD_E2E_BINARY    path of the podd to test; default: podd is built
-//	PODD_E2E_PATIENCE  maximum time that a test waits for an event; default: 1m
+//	PODD_E2E_PATIENCE  maximum time that a test waits for an event; default: 3m
 //
 // A test must leave nothing on the host. If a test binary is killed, the next test binary removes
 // its stack.

@@ -98,6 +98,7 @@ func TestBrokenEdit_KilledDaemon(t *testing.T) {
 	d.apply(d.pod("web", shell("main", serve("good"))))
 	d.untilApplied("web")
 	d.untilNoted("good runs")
+	d.untilStored("web")
 	was := d.container("web", "main")
 	d.write("web", broken)
 	d.untilProblem("web.yaml:4", "error")

@@ -63,6 +63,8 @@ func TestExec(t *testing.T) {
 	d := startDaemon(t)
 	d.apply(d.pod("web", shell("main", serve("main")), shell("other", "echo o >/tmp/where; "+serve("other"))))
 	d.untilApplied("web")
+	// A container without a readiness probe is ready before its script has run.
+	d.untilNotedUnordered("main runs", "other runs")
 	for _, c := range []struct {
 		stdin       string
 		words       []string

@@ -59,7 +59,7 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	d := startDaemon(t)
 	slow := "trap '" + note("main TERM") + "sleep 0.5; " + note("main ends") + "exit 0' TERM; " + note("main runs") + "sleep 3600 & wait"
 	p := d.pod("web", shell("main", slow))
-	p.Spec.TerminationGracePeriodSeconds = new(int64(10))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(60)) // afterwards, the order is not guaranteed
 	p.Spec.InitContainers = []v1.Container{
 		shell("a", "sleep 0.1"), sidecar("s1", serve("s1")), shell("b", "sleep 0.1"), sidecar("s2", serve("s2")),
 	}

@@ -18,7 +18,7 @@ import (
 
 // Scripts that leave no free block or no free inode in /disk.
 const (
-	useBlocks = "cat /dev/zero >/disk/x; while echo x >>/disk/y; do :; done; "
+	useBlocks = "cat /dev/zero >/disk/x; s=$(printf %0511d 0); while echo $s >>/disk/y; do :; done; "
 	useInodes = "touch /disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; head -c 8388608 /dev/zero >/disk/x; "
 )
 
@@ -140,7 +140,7 @@ func testFullDiskLimit(t *testing.T, script string) {
 
 func testFullDiskDeadline(t *testing.T, script string) {
 	// The deadline must not pass before the disk is full, not even on a busy host.
-	d, _ := onFullDisk(t, script, "", new(int64(40)))
+	d, _ := onFullDisk(t, script, "", new(int64(90)))
 	d.untilStopped("DeadlineExceeded")
 }
 
@@ -182,7 +182,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	d.start()
 	late := d.diskFillingPod("late", "", "")
 	late.Spec.Containers[0].Command[2] = serve("late")
-	late.Spec.ActiveDeadlineSeconds = new(int64(45))
+	late.Spec.ActiveDeadlineSeconds = new(int64(90)) // more than the four pods need to start
 	big := d.pod("big", shell("main", "trap 'exit 0' TERM; head -c 4194304 /dev/zero >/disk/x; "+note("big runs")+"while :; do sleep 0.1; done"))
 	withVolume(big, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Mi"))}})
 	d.apply(late, big, d.pod("web", shell("main", serve("web"))), d.pod("gone", shell("main", serve("gone"))))

@@ -32,6 +32,7 @@ func TestGetAndDescribe(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &pod); err != nil || pod.Name != full || pod.Status.Phase != v1.PodRunning {
 		t.Errorf("podd get pod -o json: got error %v and output\n%s, want %s running", err, out, full)
 	}
+	d.untilEvent("web", 1, "Started") // The pod may be ready before podd records this event.
 	out, _ = d.verb("describe", "pod", "web")
 	for _, want := range []string{"Name:         " + full + "\n", "Why:", "runs", "KEY:  <set to the key 'password' in secret 'db'>", "Started container main", "/trace from trace (rw)"} {
 		if !strings.Contains(out, want) {

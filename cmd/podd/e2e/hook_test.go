@@ -183,14 +183,15 @@ func TestHook_PostStartFails(t *testing.T) {
 }
 
 // TestHook_GracePeriodAfterKill kills podd while a preStop hook runs. After its restart, podd must run
-// the hook again, but must not extend the grace period by the time that the hook has used.
+// the hook again, but must not extend the grace period by the time that the hook has used. podd
+// must restart within the grace period; therefore this period is long.
 func TestHook_GracePeriodAfterKill(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
 	d.start()
 	web := d.pod("web", withHooks(shell("main", ignoreTerm("main")), nil, execHook(note("preStop")+"sleep 3600")))
-	web.Spec.TerminationGracePeriodSeconds = new(int64(15))
+	web.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	d.apply(web)
 	d.untilApplied("web")
 	pid := d.container("web", "main").PID
@@ -234,12 +235,13 @@ func TestHook_HeadersAreNotPrinted(t *testing.T) {
 }
 
 // TestActiveDeadline checks that podd stops a pod at its active deadline, that it runs the preStop hooks
-// of the pod, and that the phase of the pod is then Failed.
+// of the pod, and that the phase of the pod is then Failed. The deadline is long, because the start of
+// the pod counts.
 func TestActiveDeadline(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	p := d.pod("web", withHooks(shell("main", serve("main")), nil, execHook(note("preStop"))))
-	p.Spec.ActiveDeadlineSeconds = new(int64(20))
+	p.Spec.ActiveDeadlineSeconds = new(int64(60))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
 	d.apply(p)
 	d.untilNoted("main runs", "preStop", "main TERM")

@@ -332,7 +332,7 @@ func web(port int32) v1.Container {
 // untilServed waits until a pod responds on a port of the host.
 func (d *daemon) untilServed(port int32, pod string) {
 	d.t.Helper()
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	d.eventually(fmt.Sprintf("%s responds on port %d", pod, port), func() error {
 		reply, err := client.Get(fmt.Sprintf("http://%s:%d/", hostAddress(d.t), port))
 		if err != nil {

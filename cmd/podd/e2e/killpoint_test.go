@@ -101,10 +101,11 @@ func (d *daemon) scenarioPod(version string) *v1.Pod {
 	return p
 }
 
-// hookedPod returns a pod with a postStart and a preStop hook.
+// hookedPod returns a pod with a postStart and a preStop hook. Its grace period is long enough for a
+// restart of podd and another run of the preStop hook.
 func (d *daemon) hookedPod() *v1.Pod {
 	p := d.pod("web", withHooks(shell("main", scriptWithUp("one")), hookAfterUp(note("one postStart")), execHook(note("one preStop"))))
-	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
+	p.Spec.TerminationGracePeriodSeconds = new(int64(40))
 	return p
 }
 

@@ -147,6 +147,7 @@ func startListening(t *testing.T) (*daemon, *kubectl) {
 func TestKubectlReads(t *testing.T) {
 	t.Parallel()
 	d, k := startListening(t)
+	d.untilEvent("web", 1, "Started") // The pod may be ready before podd records this event.
 	web := d.podName("web")
 	k.wantOutput("version", "Server Version: "+manifest.KubernetesVersion+"-podd")
 	k.wantOutput("api-resources", "pods", "po", "persistentvolumeclaims", "selfsubjectaccessreviews")

@@ -301,6 +301,7 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	quick.Spec.TerminationGracePeriodSeconds = new(int64(3600))
 	k.wantOutput("create -f "+k.manifest(quick), "pod/quick created")
 	k.untilReady("quick")
+	d.untilNote("quick runs")
 	k.wantOutput("delete pod quick --now", "deleted")
 	k.untilNone("quick")
 	if all := d.notes(); !slices.Contains(all, "quick TERM") {

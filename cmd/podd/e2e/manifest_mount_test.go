@@ -53,6 +53,8 @@ func TestManifestsOnMount(t *testing.T) {
 		}
 	}
 
+	d.untilStored("web")
+	d.untilStored("other")
 	d.kill()
 	k.unmount()
 	for range 2 { // the second podd must not depend on what the first one has read

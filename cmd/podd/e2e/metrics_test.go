@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 	d.start()
 	began := time.Now().Add(-time.Second) // the file system stores times that are up to a tick old
 	probed := shell("main", serve("probed"))
-	probed.ReadinessProbe = &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}}
+	probed.ReadinessProbe = probeEverySecond(v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}})
 	d.apply(d.pod("probed", probed))
 	c := d.admin()
 	d.untilMetrics(c, "/metrics",

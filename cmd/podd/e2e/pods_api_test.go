@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -31,7 +30,7 @@ func TestPodsAPI(t *testing.T) {
 	}
 	defer conn.Close()
 	client := v1alpha1.NewPodsClient(conn)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 
 	list, err := client.ListPods(ctx, &v1alpha1.ListPodsRequest{})

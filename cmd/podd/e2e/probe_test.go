@@ -165,6 +165,7 @@ func TestReadiness_WhileTerminating(t *testing.T) {
 	p.Spec.TerminationGracePeriodSeconds = new(int64(600))
 	d.apply(p)
 	d.untilApplied("web")
+	d.untilNoted("main runs") // now SIGTERM does not end the container
 	was := d.container("web", "main")
 	d.remove("web")
 	d.untilPod("is not ready any more", "web", func(p *server.PodView) error {

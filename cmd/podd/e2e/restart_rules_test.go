@@ -80,12 +80,16 @@ func TestRestartAllContainers(t *testing.T) {
 	p.Spec.InitContainers = []v1.Container{init}
 	p.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 	d.apply(p)
-	ran := func(times int) func(*server.PodView) error {
-		return func(p *server.PodView) error {
+	untilRun := func(times int) *server.PodView {
+		t.Helper()
+		d.eventually(fmt.Sprintf("init, once and peer have run %d times", times), func() error {
 			text, err := os.ReadFile(filepath.Join(d.traceDir(), "runs"))
 			if got := strings.Fields(string(text)); err != nil || len(got) != 3*times || got[3*times-3] != "init" {
 				return fmt.Errorf("got runs %q, error %v; want init, once and peer, each %d times", got, err, times)
 			}
+			return nil
+		})
+		return d.untilPod("runs", "job", func(p *server.PodView) error {
 			for _, name := range []string{"init", "worker", "once", "peer"} {
 				if got := restarts(p, name); got != times-1 {
 					return fmt.Errorf("container %s: got %d restarts, want %d", name, got, times-1)
@@ -97,11 +101,11 @@ func TestRestartAllContainers(t *testing.T) {
 				}
 			}
 			return nil
-		}
+		})
 	}
-	before := d.untilPod("runs", "job", ran(1))
+	before := untilRun(1)
 	d.touch("fail")
-	after := d.untilPod("runs again", "job", ran(2))
+	after := untilRun(2)
 	if was, is := before.Pod.Status.PodIP, after.Pod.Status.PodIP; was != is {
 		t.Errorf("pod IP after the restart of all containers: got %s, want %s, because the sandbox is the same", is, was)
 	}

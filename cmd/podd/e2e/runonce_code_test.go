@@ -102,7 +102,7 @@ func TestRunOnce_ExitCodesOfPodd(t *testing.T) {
 		{"host port of a service", []string{"conflict.yaml"}, 125, []string{"8123 is already used by default/a"}},
 		{"no such image", []string{"none.yaml"}, 125, []string{"404 from " + r.Host(), "job cannot succeed"}},
 		{"no image name", []string{"invalid.yaml"}, 125, []string{"not a valid image name"}},
-		{"too long", []string{"--timeout", "15s", "slow.yaml"}, 124, []string{": timed out", "still running after ", ": \"at work\""}},
+		{"too long", []string{"--timeout", "45s", "slow.yaml"}, 124, []string{": timed out", "still running after ", ": \"at work\""}},
 		{"unknown flag", []string{"--no-such-flag", "slow.yaml"}, 125, []string{"--no-such-flag"}},
 		{"no directory for the report", []string{"--report", "none/x.xml", "slow.yaml"}, 125, []string{"no such file or directory; no pod was started"}},
 		{"unknown report format", []string{"--report", "x.txt", "slow.yaml"}, 125, []string{".xml"}},

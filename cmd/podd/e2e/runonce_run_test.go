@@ -17,6 +17,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime/runtimetest/syncbuffer"
 )
 
 // runLabel is the label of every pod of a run; its value is the node of the daemon.
@@ -41,8 +43,9 @@ func (d *daemon) jobPod(name string, policy v1.RestartPolicy, containers ...v1.C
 // A onceRun is a process of podd run --runonce.
 type onceRun struct {
 	*process
-	d        *daemon
-	out, err bytes.Buffer
+	d   *daemon
+	out bytes.Buffer
+	err syncbuffer.Buffer // can be read while the run writes to it
 }
 
 // startRun starts podd run --runonce with additional arguments. stdin may be nil.
@@ -112,6 +115,17 @@ func (d *daemon) writePods(file string, pods ...*v1.Pod) {
 }
 
 func (r *onceRun) wait() { <-r.ended }
+
+// untilPrinted waits until stderr contains the text.
+func (r *onceRun) untilPrinted(text string) {
+	r.d.t.Helper()
+	r.d.eventually(fmt.Sprintf("the run prints %q", text), func() error {
+		if got := r.err.String(); !strings.Contains(got, text) {
+			return fmt.Errorf("stderr: got %q, want %q in it", got, text)
+		}
+		return nil
+	})
+}
 
 // wantExit waits until the run has exited. The test fails unless the exit code is code, stderr contains
 // all given texts, and the run has left nothing on the host.

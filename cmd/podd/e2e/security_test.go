@@ -440,14 +440,14 @@ func TestSupplementalGroups(t *testing.T) {
 	if got, want := d.readTrace("web"), "0 4000"; got != want {
 		t.Errorf("groups in the container: got %q, want %q", got, want)
 	}
-	view, err := d.state()
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := &v1.ContainerUser{Linux: &v1.LinuxContainerUser{SupplementalGroups: []int64{0, 4000}}}
-	if got := d.find(view, "web").Pod.Status.ContainerStatuses[0].User; !reflect.DeepEqual(got, want) {
-		t.Errorf("user in the container status: got %v, want %v", got, want)
-	}
+	// podd may observe the user only after the container is ready.
+	d.untilPod("shows the user of the container", "web", func(p *server.PodView) error {
+		if got := p.Pod.Status.ContainerStatuses[0].User; !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("user in the container status: got %v, want %v", got, want)
+		}
+		return nil
+	})
 }
 
 // TestAppArmor checks that a pod with an AppArmor profile does not start if AppArmor is

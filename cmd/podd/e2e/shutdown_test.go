@@ -17,15 +17,17 @@ import (
 	"podd/server"
 )
 
-// shutdownConfig contains the grace periods of a node shutdown: 4 seconds for pods with priority 0
-// and above, 3 seconds for those with priority 1000 and above, and 2 seconds for system pods.
+// shutdownConfig contains the grace periods of a node shutdown: 40 seconds for pods with priority 0
+// and above, 30 seconds for those with priority 1000 and above, and 20 seconds for system pods. After
+// a grace period, podd stops the next pods even if the previous pods have not stopped. Therefore the
+// periods are longer than pods need on a slow host.
 const shutdownConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failSwapOn: false
 shutdownGracePeriodByPodPriority:
-- {priority: 0, shutdownGracePeriodSeconds: 4}
-- {priority: 1000, shutdownGracePeriodSeconds: 3}
-- {priority: 2000000000, shutdownGracePeriodSeconds: 2}
+- {priority: 0, shutdownGracePeriodSeconds: 40}
+- {priority: 1000, shutdownGracePeriodSeconds: 30}
+- {priority: 2000000000, shutdownGracePeriodSeconds: 20}
 `
 
 // priorityPod returns a pod with a priority, a grace period and a script.
@@ -51,7 +53,7 @@ func startForShutdown(t *testing.T) *daemon {
 	job.Spec.RestartPolicy = v1.RestartPolicyNever
 	d.apply(
 		d.priorityPod("low", 0, "", 60, serve("low")),
-		d.priorityPod("mid", 1500, "", 1, ignoreTerm("mid")),
+		d.priorityPod("mid", 1500, "", 5, ignoreTerm("mid")),
 		d.priorityPod("system", 0, "system-node-critical", 60, serve("system")),
 		job,
 	)
@@ -184,7 +186,7 @@ func TestShutdown_KilledDaemon(t *testing.T) {
 	done := make(chan struct{})
 	go func() { // the request gets no response, because podd is killed
 		defer close(done)
-		cmd := exec.Command(binary, "shutdown", "--grace=20s")
+		cmd := exec.Command(binary, "shutdown", "--grace=60s")
 		cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
 		_ = cmd.Run()
 	}()

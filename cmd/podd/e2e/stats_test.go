@@ -85,7 +85,10 @@ func TestStats(t *testing.T) {
 	main := withResources(shell("main", fmt.Sprintf(
 		"head -c %d /dev/zero >/memory/x; head -c %d /dev/zero >/disk/x; head -c %d /dev/zero >/x; seq 20000; trap 'exit 0' TERM; : >/trace/ready; while :; do :; done",
 		held, written, written)), "100m", "200m", "128Mi")
-	main.ReadinessProbe = probeEverySecond(execHandler("ls /trace/ready"))
+	// A startup probe ends when it has succeeded. Later probes would use memory of the container while
+	// the test compares the numbers.
+	main.StartupProbe = probeEverySecond(execHandler("ls /trace/ready"))
+	main.StartupProbe.FailureThreshold = 600
 	p := d.pod("busy", main, shell("short", "until [ -e /trace/go ]; do sleep 0.1; done"))
 	p.Spec.RestartPolicy = v1.RestartPolicyNever
 	withVolume(p, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory, SizeLimit: new(resource.MustParse("96Mi"))}})

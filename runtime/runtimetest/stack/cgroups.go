@@ -81,7 +81,7 @@ func removeCgroups(match func(path string) bool) error {
 }
 
 // busyTimeout is the maximum time until processes and cgroups disappear after a kill.
-const busyTimeout = 10 * time.Second
+const busyTimeout = time.Minute
 
 // isRemoved reports whether err, the result of a removal, means that the object no longer
 // exists.

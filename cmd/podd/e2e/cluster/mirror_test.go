@@ -28,7 +28,7 @@ const (
 func webPod(name, version string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
 spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", command: [sleep, "%s"],
-  readinessProbe: {exec: {command: ["true"]}, periodSeconds: 1}}]}}`, name, version)
+  readinessProbe: {exec: {command: ["true"]}, periodSeconds: 1, timeoutSeconds: 30}}]}}`, name, version)
 }
 
 func (p *controlPlane) pod(namespace, name string) (*v1.Pod, error) {

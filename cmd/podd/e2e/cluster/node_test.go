@@ -242,7 +242,14 @@ func TestIdleNode_Requests(t *testing.T) {
 	a := newAgent(t, "n7").start()
 	a.untilReady()
 	a.eventually("there is a lease", func() error { _, err := a.lease(); return err })
-	time.Sleep(15 * time.Second) // wait until the images have been reported
+	a.eventually("the Node has images", func() error {
+		n, err := plane.node("n7")
+		if err == nil && len(n.Status.Images) == 0 {
+			err = errors.New("got no images, want some")
+		}
+		return err
+	})
+	time.Sleep(15 * time.Second) // podd may report the next change of the status, too
 	since := time.Now()
 	time.Sleep(time.Minute)
 	n := plane.requestCounts(t, "n7", since)

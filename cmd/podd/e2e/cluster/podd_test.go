@@ -20,7 +20,7 @@ import (
 )
 
 // patience is the maximum time that a test waits for an event.
-var patience = harness.MaxWait(time.Minute)
+var patience = harness.MaxWait(3 * time.Minute)
 
 // An agent is a podd that runs as a node of the cluster.
 type agent struct {

@@ -80,7 +80,7 @@ func (p *controlPlane) tokenFor(t *testing.T, name string, rules ...rbac.PolicyR
 // request sends a request to podd's API and returns the status code and the body. It does not
 // verify podd's self-signed certificate.
 func request(port, token, method, path string) (status int, body string, err error) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: patience}
 	q, err := http.NewRequest(method, "https://127.0.0.1:"+port+path, nil)
 	if err != nil {
 		return 0, "", err
@@ -233,11 +233,25 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 	attached.Go(func() {
 		_ = run("attach", url.Values{"stdin": {"true"}, "stdout": {"true"}}, stream.Command{Stdin: in, Stdout: received})
 	})
-	if _, err := io.WriteString(type_, "typed\n"); err != nil {
-		t.Error(err)
+	defer type_.Close()
+	// One input is not enough, because containerd may forward the input before it can forward output. Then
+	// the response of the container is lost.
+	enough := make(chan struct{})
+	attached.Go(func() {
+		for {
+			if _, err := io.WriteString(type_, "typed\n"); err != nil {
+				return
+			}
+			select {
+			case <-enough:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	for !strings.Contains(received.next(t), "got typed\n") {
 	}
-	for received.next(t) != "got typed\n" {
-	}
+	close(enough)
 	if conn, target := plane.dial(t, pods+"/"+name+"/portforward", nil); true {
 		forward, err := stream.DialForward(t.Context(), conn, target)
 		if err != nil {

@@ -84,14 +84,19 @@ func MaxWait(usual time.Duration) time.Duration {
 	return usual
 }
 
-// Poll calls check until check returns nil or limit has passed, and waits PollInterval between
-// two calls. It returns the result of the last call.
+// Poll calls check until check returns nil or limit has passed. It returns the result of the last
+// call. Between two calls it waits PollInterval, or twice as long as the call took if that is longer.
+// Otherwise, expensive checks would slow down what they wait for.
 func Poll(limit time.Duration, check func() error) error {
-	for deadline := time.Now().Add(limit); ; time.Sleep(PollInterval) {
+	deadline := time.Now().Add(limit)
+	for {
+		start := time.Now()
 		err := check()
-		if err == nil || time.Now().After(deadline) {
+		end := time.Now()
+		if err == nil || end.After(deadline) {
 			return err
 		}
+		time.Sleep(max(PollInterval, 2*end.Sub(start)))
 	}
 }
 

@@ -143,7 +143,7 @@ func leaveRootCgroup() error {
 }
 
 // busyTimeout is the maximum time until all processes have left a cgroup.
-const busyTimeout = 10 * time.Second
+const busyTimeout = time.Minute
 
 // removeCgroups removes the parent cgroup in each hierarchy and all cgroups below it. They must
 // contain no processes.
