@@ -118,6 +118,9 @@ func unsupportedKindMessage(kind string) string {
 	if path, ok := templatePaths[kind]; ok {
 		return kind + " is not supported; write its " + path + " as a Pod"
 	}
+	if kind == "KubeletConfiguration" {
+		return kind + " is not a manifest; move it out of the manifests and use --config=FILE (podd plan --config=FILE checks it)"
+	}
 	return wording.Clip(kind, 80) + " is not supported; remove this document from the file"
 }
 
