@@ -9,11 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"podd/runtime/atomicfile"
 )
@@ -147,57 +143,6 @@ func TestManagedFields(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestManagedFields_Pod checks the managers of a pod after applies, updates and a resize.
-func TestManagedFields_Pod(t *testing.T) {
-	w := newWritable(t)
-	pods := w.client.CoreV1().Pods("default")
-	web := func(image string) *corev1.PodApplyConfiguration {
-		return corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithContainers(
-			corev1.Container().WithName("a").WithImage(image).WithResources(corev1.ResourceRequirements().WithRequests(v1.ResourceList{"cpu": resource.MustParse("100m")})).WithPorts(corev1.ContainerPort().WithContainerPort(80)).WithPorts(corev1.ContainerPort().WithContainerPort(80).WithProtocol("UDP")),
-			corev1.Container().WithName("b").WithImage("b:1")))
-	}
-	applyOptions := func(manager string) metav1.ApplyOptions { return metav1.ApplyOptions{FieldManager: manager} }
-	p, err := pods.Apply(t.Context(), web("a:1").WithLabels(map[string]string{"x": "y"}), applyOptions("one"))
-	if err != nil || managersText(p.ManagedFields, "image") != "one Apply *" || len(p.Spec.Containers[0].Ports) != 2 {
-		t.Fatalf("first apply: got %+v, error %v; want the image managed by \"one\", and 2 ports", p, err)
-	}
-	uid := p.UID
-	if p, err = pods.Apply(t.Context(), web("a:2"), applyOptions("one")); err != nil || p.UID != uid || p.Spec.Containers[0].Image != "a:2" || len(p.Labels) > 0 {
-		t.Fatalf("second apply: got %+v, error %v; want the same pod with image a:2 and no labels", p, err)
-	}
-	if _, err := pods.Apply(t.Context(), web("a:3"), applyOptions("two")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `.spec.containers[name="a"].image`) {
-		t.Errorf("apply by \"two\": got error %v, want a conflict about the image", err)
-	}
-	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithHostNetwork(true)), applyOptions("two")); !apierrors.IsInvalid(err) {
-		t.Errorf("apply of hostNetwork: got error %v, want Invalid", err)
-	}
-	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithContainers(corev1.Container().WithName("c").WithImage("c"))), applyOptions("two")); !apierrors.IsInvalid(err) {
-		t.Errorf("apply of an additional container: got error %v, want Invalid", err)
-	}
-	// "kubectl set image" makes such an update. The next apply by "one" then has a conflict.
-	p.Spec.Containers[0].Image = "a:4"
-	if p, err = pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "hand"}); err != nil || managersText(p.ManagedFields, "image") != "hand Update *, one Apply *" {
-		t.Fatalf("update of the image: got %+v, error %v; want the image managed by \"hand\", but not by \"one\"", p, err)
-	}
-	if _, err := pods.Apply(t.Context(), web("a:2"), applyOptions("one")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "hand"`) {
-		t.Errorf("apply after the update: got error %v, want a conflict with \"hand\"", err)
-	}
-	q, err := pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "third"})
-	if err != nil || q.ResourceVersion != p.ResourceVersion {
-		t.Errorf("update without a change: got %+v, error %v; want the same resource version", q, err)
-	}
-	// A resize adds a manager, which owns only the resources.
-	resized := `{"metadata":{"labels":{"no":"no"}},"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}}`
-	sized := w.do("PATCH", podsPath+"/web/resize?fieldManager=scaler", "application/strategic-merge-patch+json", resized)
-	if err := sized.check(200, `"cpu":"1"`); err != nil {
-		t.Fatal(err)
-	}
-	q, err = pods.Get(t.Context(), "web", metav1.GetOptions{})
-	if err != nil || len(q.Labels) > 0 || !strings.Contains(managersText(q.ManagedFields, "resources"), "scaler Update resize *") || strings.Contains(managersText(q.ManagedFields, "labels"), "*") {
-		t.Errorf("after the resize: got managers %q of the resources, managed fields %+v, error %v; want the resources, but not the labels, managed by \"scaler\"", managersText(q.ManagedFields, "resources"), q.ManagedFields, err)
 	}
 }
 

@@ -19,11 +19,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/manifest"
@@ -45,7 +42,6 @@ type writableAPI struct {
 	dir      string // the directory of the API
 	otherDir string // the other manifest directory
 	url      string
-	client   *kubernetes.Clientset
 	deleted  sync.Map // grace periods of the deleted pods, by pod name
 	// If isDiskFull is set, files cannot be removed.
 	isDiskFull atomic.Bool
@@ -141,9 +137,6 @@ func newWritable(t *testing.T) *writableAPI {
 	s := httptest.NewServer(api.Handler())
 	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
 	w.url = s.URL
-	if w.client, err = kubernetes.NewForConfig(&rest.Config{Host: s.URL, QPS: -1}); err != nil {
-		t.Fatal(err)
-	}
 	return w
 }
 
@@ -275,59 +268,6 @@ func TestWrite_Create(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_odd.json"))
 	if err != nil || strings.Contains(string(text), "Failed") || strings.Contains(string(text), "resourceVersion") {
 		t.Errorf("got file %s, error %v; want no status and no resourceVersion", text, err)
-	}
-}
-
-// TestWrite_ClientGo checks writes with client-go, which sends protobuf instead of JSON.
-func TestWrite_ClientGo(t *testing.T) {
-	w := newWritable(t)
-	pods := w.client.CoreV1().Pods("default")
-	p, err := pods.Create(t.Context(), &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "job-"},
-		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: "a:1"}}},
-	}, metav1.CreateOptions{})
-	if err != nil || !strings.HasPrefix(p.Name, "job-") || len(p.Name) != len("job-")+5 || p.GenerateName != "job-" {
-		t.Fatalf("create: got pod %+v, error %v; want a name of \"job-\" and 5 characters", p, err)
-	}
-	p.Labels = map[string]string{"a": "b"}
-	updated, err := pods.Update(t.Context(), p, metav1.UpdateOptions{})
-	if err != nil || updated.Labels["a"] != "b" || updated.UID != p.UID {
-		t.Fatalf("update of labels: got pod %+v, error %v; want the same pod with the label a=b", updated, err)
-	}
-	p.Labels["a"] = "c"
-	if _, err := pods.Update(t.Context(), p, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		t.Errorf("update with an old resource version: got error %v, want Conflict", err)
-	}
-	updated.Spec.Containers[0].Args = []string{"x"}
-	if _, err := pods.Update(t.Context(), updated, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
-		t.Errorf("update of args: got error %v, want Invalid", err)
-	}
-	wrong := types.UID("other")
-	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}}); !apierrors.IsConflict(err) {
-		t.Errorf("delete with another UID: got error %v, want Conflict", err)
-	}
-	grace := int64(7)
-	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(p.UID))}); err != nil {
-		t.Error(err)
-	}
-	if got, _ := w.deleted.Load(p.Name); got != 7*time.Second {
-		t.Errorf("delete: got grace period %v, want 7s", got)
-	}
-	if _, err := pods.Get(t.Context(), p.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("get after delete: got error %v, want NotFound", err)
-	}
-	for _, name := range []string{"one", "two", "three"} {
-		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"n": name}}, Spec: p.Spec}
-		p.Spec.NodeName = ""
-		if _, err := pods.Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "n!=two"}); err != nil {
-		t.Error(err)
-	}
-	if all, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 || all.Items[0].Name != "two" {
-		t.Errorf("after DeleteCollection: got pods %+v, error %v; want only the pod \"two\"", all, err)
 	}
 }
 
