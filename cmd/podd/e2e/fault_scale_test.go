@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -172,9 +171,7 @@ func measureCost(t *testing.T, n int) (c cost) {
 	})
 	c.remove = used(before)
 	// Removing the directories of 5,000 pods takes minutes on a slow disk.
-	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
-	defer cancel()
-	if err := d.untilNothing(ctx); err != nil {
+	if err := d.untilNothing(t.Context(), 10*patience); err != nil {
 		t.Error(err)
 	}
 	return c

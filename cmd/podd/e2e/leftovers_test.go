@@ -140,16 +140,13 @@ func (d *daemon) end() {
 	if d.proc == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	if !d.t.Failed() && d.sources && d.proc.running() {
-		d.removeAllPods(ctx)
+		d.removeAllPods()
 	}
 	if d.proc.running() {
 		d.kill()
 	}
 	if d.t.Failed() {
-		// The cleanup gets a new time limit, because the checks before may have used all of theirs.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if log, err := os.ReadFile(d.logFile()); err == nil {
@@ -160,7 +157,7 @@ func (d *daemon) end() {
 }
 
 // removeAllPods removes all manifests and waits until podd has removed all pods.
-func (d *daemon) removeAllPods(ctx context.Context) {
+func (d *daemon) removeAllPods() {
 	files, err := pathsIn(d.manifestDir())
 	for _, f := range files {
 		err = errors.Join(err, os.RemoveAll(f))
@@ -169,7 +166,7 @@ func (d *daemon) removeAllPods(ctx context.Context) {
 		d.t.Error(err)
 		return
 	}
-	if err := d.untilNothing(ctx); err != nil {
+	if err := d.untilNothing(context.Background(), patience); err != nil {
 		d.t.Error(err)
 	}
 }
@@ -177,35 +174,33 @@ func (d *daemon) removeAllPods(ctx context.Context) {
 // wantNothingLeft waits until nothing of the daemon's pods is left on the host.
 func (d *daemon) wantNothingLeft() {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
-	defer cancel()
-	if err := d.untilNothing(ctx); err != nil {
+	if err := d.untilNothing(d.t.Context(), patience); err != nil {
 		d.t.Error(err)
 	}
 }
 
-// untilNothing waits until nothing of the daemon's pods is left on the host. If ctx is done earlier, the
-// error lists the leftovers.
+// untilNothing waits until nothing of the daemon's pods is left on the host, at most for limit. After that,
+// the error lists the leftovers.
 //
 // While a pod has a directory, untilNothing checks nothing else. podd removes the directory of a pod after
 // its sandboxes, and the other checks are expensive: they call the runtime and read all mounts and cgroups.
-func (d *daemon) untilNothing(ctx context.Context) error {
-	again := time.NewTicker(harness.PollInterval)
-	defer again.Stop()
-	for {
+func (d *daemon) untilNothing(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := harness.Poll(limit, func() error {
 		left, err := pathsIn(filepath.Join(d.root(), "pods"))
 		if err == nil && len(left) == 0 {
 			left, err = d.leftovers(ctx)
 		}
-		if err == nil && len(left) == 0 {
-			return nil
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("got %d leftovers, want none", len(left))
 		}
-		select {
-		case <-ctx.Done():
-			return d.describeLeftovers(context.WithoutCancel(ctx))
-		case <-again.C:
-		}
+		return err
+	})
+	if err != nil {
+		return d.describeLeftovers(context.WithoutCancel(ctx))
 	}
+	return nil
 }
 
 // describeLeftovers returns an error that lists the leftovers of the daemon's pods.

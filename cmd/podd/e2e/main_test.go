@@ -106,13 +106,13 @@ func checkNoLeftovers(ctx context.Context, s *stack.Stack) error {
 
 // untilNoLeftovers waits until there are no leftovers, at most for limit. It returns the
 // leftovers at the end.
-func untilNoLeftovers(ctx context.Context, s *stack.Stack, limit time.Duration) (stack.Leftovers, error) {
-	again := time.NewTicker(harness.PollInterval)
-	defer again.Stop()
-	for deadline := time.Now().Add(limit); ; <-again.C {
-		left, err := s.Leftovers(ctx)
-		if err != nil || left == (stack.Leftovers{}) || time.Now().After(deadline) {
-			return left, err
+func untilNoLeftovers(ctx context.Context, s *stack.Stack, limit time.Duration) (left stack.Leftovers, err error) {
+	_ = harness.Poll(limit, func() error {
+		left, err = s.Leftovers(ctx)
+		if err == nil && left != (stack.Leftovers{}) {
+			return fmt.Errorf("got leftovers %s, want none", left)
 		}
-	}
+		return nil
+	})
+	return left, err
 }

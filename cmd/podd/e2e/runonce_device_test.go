@@ -36,7 +36,7 @@ func TestRunOnce_Devices(t *testing.T) {
 	d.writePods("pods", d.jobPod("a", never, withDevices(shell("c", use), "1")), d.jobPod("b", never, withDevices(shell("c", use), "1")), d.jobPod("plain", never, shell("c", note("plain"))))
 	r := d.startRun(nil, "pods.yaml")
 	// The test does not wait for the pod plain, because a run waits only 30 s for a device plugin.
-	r.untilPrinted("a: waits: the pod requests 1 of " + fancy + ", which no device plugin provides now")
+	d.untilPrinted(&r.err, "a: waits: the pod requests 1 of "+fancy+", which no device plugin provides now")
 	p := newTestPlugin(d)
 	p.SetDevices("one")
 	startRunPlugin(t, r, p)
@@ -82,7 +82,7 @@ func TestRunOnce_DevicesInUse(t *testing.T) {
 	d.untilNote("first")
 	d.run("--timeout", "2s", "second.yaml").wantExitCode(124, "timed out after 2s: another run uses the device plugins of "+d.root()+"; nothing was started")
 	second := d.startRun(nil, "second.yaml")
-	second.untilPrinted("waiting for the device plugins of " + d.root() + ", which another run uses")
+	d.untilPrinted(&second.err, "waiting for the device plugins of "+d.root()+", which another run uses")
 	if got := d.notes(); len(got) != 1 {
 		t.Errorf("started pods while the first run uses the device plugins: got %q, want only \"first\"", got)
 	}

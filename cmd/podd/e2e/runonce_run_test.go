@@ -17,8 +17,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"podd/runtime/runtimetest/syncbuffer"
 )
 
 // runLabel is the label of every pod of a run; its value is the node of the daemon.
@@ -45,7 +43,7 @@ type onceRun struct {
 	*process
 	d   *daemon
 	out bytes.Buffer
-	err syncbuffer.Buffer // can be read while the run writes to it
+	err lines
 }
 
 // startRun starts podd run --runonce with additional arguments. stdin may be nil.
@@ -68,6 +66,7 @@ func (d *daemon) startRunTo(stdout *os.File, args ...string) *onceRun {
 func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 	d := r.d
 	d.t.Helper()
+	r.err.name = "podd run"
 	cmd := exec.Command(binary, d.runArgs(args...)...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.manifestDir(), stdin, stdout, &r.err
 	var err error
@@ -115,17 +114,6 @@ func (d *daemon) writePods(file string, pods ...*v1.Pod) {
 }
 
 func (r *onceRun) wait() { <-r.ended }
-
-// untilPrinted waits until stderr contains the text.
-func (r *onceRun) untilPrinted(text string) {
-	r.d.t.Helper()
-	r.d.eventually(fmt.Sprintf("the run prints %q", text), func() error {
-		if got := r.err.String(); !strings.Contains(got, text) {
-			return fmt.Errorf("stderr: got %q, want %q in it", got, text)
-		}
-		return nil
-	})
-}
 
 // wantExit waits until the run has exited. The test fails unless the exit code is code, stderr contains
 // all given texts, and the run has left nothing on the host.
