@@ -1,5 +1,7 @@
 //go:build !race
 
+// The race detector would make the compilation of client-go's clientset last minutes; see the Makefile.
+
 package kube
 
 import (
