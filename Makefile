@@ -5,10 +5,12 @@ E2ETAGS := $(subst -tags=,-tags=e2e$(COMMA),$(filter -tags=%,$(FLAGS)))
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 ALIGN   := $(if $(filter amd64,$(shell go env GOARCH 2>/dev/null)),-funcalign=2)
 BUILD   := go build -ldflags "$(strip -s -w $(ALIGN) -X main.version=$(VERSION))"
-UNIT    := go test -vet=off -timeout 20m
+# Unit tests have the lowest priority in target test, so on a slow machine they may get hardly any CPU
+# until the end-to-end tests end.
+UNIT    := go test -vet=off -timeout 60m
 # With the race detector, each test program would sleep one second before it exits, and so would the
 # programs that it runs.
-RACE    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
+RACE    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -trimpath=false -race || echo go test) -vet=off -timeout 60m
 E2E     := go test $(E2ETAGS) -count 1 -timeout 60m -p 1 -vet=off
 # Packages that start goroutines, also in their tests. Only these are tested with the race
 # detector, which takes minutes. Package cmd/podd is not tested with it, because only a web server
