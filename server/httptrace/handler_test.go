@@ -60,8 +60,14 @@ func TestHandler(t *testing.T) {
 			attribute.String("http.request.method", "GET"), attribute.String("http.route", "/stream"), attribute.Int("http.response.status_code", 101)}, codes.Unset},
 	} {
 		spans := tracetest.NewSpanRecorder()
-		ts := httptest.NewServer(Handler(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)).Tracer("test"), newMux()))
+		h := Handler(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)).Tracer("test"), newMux())
+		returned := make(chan struct{})
+		ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer close(returned)
+			h.ServeHTTP(w, r)
+		}))
 		send(t, ts, c.method, c.target)
+		<-returned // the server does not wait for a handler that took over the connection
 		ts.Close()
 		ended := spans.Ended()
 		if len(ended) != 1 {
