@@ -222,6 +222,26 @@ func TestLateCall(t *testing.T) {
 	})
 }
 
+// TestLateCall_Canceled checks that the directory of a removed pod is kept while a canceled call may
+// still create cgroups.
+func TestLateCall_Canceled(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Delay: time.Minute})
+		m.setPods(pod(t, "web", web))
+		m.settle()
+		m.setPods()
+		m.advance(15 * time.Second) // the runtime gets 10 s to complete the call
+		if len(m.dirs()) != 1 || m.report("web") == nil {
+			t.Errorf("5 s after the call was canceled: got pod directories %v and report %v, want the directory and the report of the pod", m.dirs(), m.report("web"))
+		}
+		m.settle()
+		if len(m.dirs()) != 0 || m.report("web") != nil {
+			t.Errorf("25 s after the call was canceled: got pod directories %v and report %v, want none", m.dirs(), m.report("web"))
+		}
+	})
+}
+
 // TestJournalNotWritten checks that the end of a pod that runs once is not published before it is
 // in the journal, and is the same after a restart.
 func TestJournalNotWritten(t *testing.T) {

@@ -173,10 +173,6 @@ type unpublishedChanges struct {
 	events   []event.Event                 // new events
 }
 
-// lateCallTimeout is the maximum time for which a runtime continues a call after the caller has
-// exited. Usually the runtime cancels the call at once, but under load it may need seconds.
-const lateCallTimeout = 10 * time.Second
-
 // A request is a function that the router's goroutine calls for another goroutine.
 type request struct {
 	do    func() error
@@ -225,7 +221,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	r.pastRecords, r.orphans.dirs, r.lateCallsUntil = pastRecords, orphans, time.Now().Add(lateCallTimeout)
+	r.pastRecords, r.orphans.dirs, r.lateCallsUntil = pastRecords, orphans, time.Now().Add(state.LateCallTimeout)
 	r.unreadableJournals = describeUnreadable(r.o.Journals, orphans)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()

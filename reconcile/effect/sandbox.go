@@ -11,6 +11,7 @@ import (
 
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/result"
 	"podd/runtime"
 )
 
@@ -118,6 +119,9 @@ func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSand
 	startCtx, done := withDelayedCancel(ctx)
 	id, err := e.Runtime.RunPodSandbox(startCtx, config, s.Desired.RuntimeHandler(s.Node.RuntimeClasses))
 	done()
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = &result.AbandonedCallError{Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}

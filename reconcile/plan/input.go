@@ -72,8 +72,8 @@ type PodDir struct {
 	// MayHaveVolumes reports whether volumes may be mounted or stored in the directory.
 	MayHaveVolumes bool
 	// KeepUntil is the earliest time at which the directory may be removed; zero means now. A
-	// directory is kept after podd was killed, because a call that podd had made may still create a
-	// sandbox with cgroups. podd finds these cgroups only by the name of the directory.
+	// directory is kept after podd was killed or has abandoned a call, because the runtime may still
+	// create a sandbox with cgroups. podd finds these cgroups only by the name of the directory.
 	KeepUntil time.Time
 }
 

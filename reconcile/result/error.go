@@ -24,6 +24,15 @@ func StartReason(err error) string {
 	return "CreateContainerError"
 }
 
+// An AbandonedCallError is the error of an action whose call to the runtime was canceled or did not
+// return in time. The runtime may still execute the call.
+type AbandonedCallError struct{ Err error }
+
+func (e *AbandonedCallError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the call.
+func (e *AbandonedCallError) Unwrap() error { return e.Err }
+
 // A RetryLaterError is the error of an action that must not be tried again before Until.
 type RetryLaterError struct {
 	Until time.Time

@@ -201,6 +201,17 @@ func (t *transition) setDir(d plan.PodDir) {
 	t.PlanInput.PodDirs = append(dirs, d)
 }
 
+// keepDir sets the earliest time at which the directory of a pod may be removed. It does nothing if the
+// pod has no directory.
+func (t *transition) keepDir(uid types.UID, until time.Time) {
+	for _, dir := range t.PlanInput.PodDirs {
+		if dir.UID == uid {
+			dir.KeepUntil = until
+			t.setDir(dir)
+		}
+	}
+}
+
 // dropDir removes the directory that action a has removed, and its record, from the state.
 func (t *transition) dropDir(a plan.RemoveDir) {
 	var dirs []plan.PodDir

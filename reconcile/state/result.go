@@ -49,6 +49,9 @@ func (t *transition) applyResult(f result.Result) (observe bool) {
 		// The container or sandbox may exist although it was not observed.
 		t.PlanInput.MayHaveUnobserved, observe = true, true
 	}
+	if _, ok := errors.AsType[*result.AbandonedCallError](f.Err); ok {
+		t.keepDir(f.Version.UID, f.Ended.Add(LateCallTimeout))
+	}
 	if f.Canceled {
 		return observe
 	}

@@ -105,6 +105,11 @@ type LogRecord struct {
 	Args      []any // keys and values, as for slog
 }
 
+// LateCallTimeout is the maximum time for which a runtime continues a call after the call was
+// canceled or the caller has exited. Usually the runtime cancels the call at once, but under load it
+// may need seconds.
+const LateCallTimeout = 10 * time.Second
+
 // InitialFacts contains the facts about a pod name from which New creates a State.
 type InitialFacts struct {
 	Key types.NamespacedName
