@@ -27,6 +27,27 @@ func (b *bench) measureIdleOnePod(ctx context.Context) error {
 	return b.daemon.stop()
 }
 
+// measureProbes measures a podd with twenty exec probes per second. Two hundred pods with one probe
+// each cause this number of probes, because the default period is ten seconds.
+func (b *bench) measureProbes(ctx context.Context) error {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
+		return err
+	}
+	pods := b.newPodsWithFields(20, probedEverySecond)
+	if _, _, err := b.startPods(ctx, pods); err != nil {
+		return err
+	}
+	i, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	b.table.add(row{name: "CPU, 20 exec probes per second", unit: percent, podd: samples{i.cpuPercent}, goal: goal{offset: 6}})
+	if err := b.removePods(ctx, pods); err != nil {
+		return err
+	}
+	return b.daemon.stop()
+}
+
 // memoryGoals contains the maximum memory of podd, by number of pods. The zero value means no
 // goal.
 var memoryGoals = map[int]memory{

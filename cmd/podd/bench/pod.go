@@ -29,9 +29,13 @@ spec:
     command: [sh, -c, "trap 'exit 0' TERM; echo %[1]s >/bench/%[2]s; ` + waitScript + `"]
     volumeMounts:
     - {name: bench, mountPath: /bench}
-  volumes:
+%[4]s  volumes:
   - name: bench
     hostPath: {path: %[3]s, type: Directory}
+`
+
+// probedEverySecond contains the fields of a container with an exec probe every second.
+const probedEverySecond = `    livenessProbe: {exec: {command: ["true"]}, periodSeconds: 1}
 `
 
 // pod is a pod that podd or a bareRunner starts.
@@ -41,13 +45,17 @@ type pod struct {
 }
 
 // newPods returns n pods with new names.
-func (b *bench) newPods(n int) []pod {
+func (b *bench) newPods(n int) []pod { return b.newPodsWithFields(n, "") }
+
+// newPodsWithFields returns n pods with new names. fields contains lines with further fields of their
+// containers, such as probedEverySecond.
+func (b *bench) newPodsWithFields(n int, fields string) []pod {
 	pods := make([]pod, n)
 	for i := range pods {
 		b.podsCreated++
 		name := fmt.Sprintf("p%d", b.podsCreated)
 		dir, fifo := filepath.Split(b.starts.path)
-		pods[i] = pod{name, fmt.Sprintf(manifestTemplate, name, fifo, filepath.Clean(dir))}
+		pods[i] = pod{name, fmt.Sprintf(manifestTemplate, name, fifo, filepath.Clean(dir), fields)}
 	}
 	return pods
 }

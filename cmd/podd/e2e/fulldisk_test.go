@@ -19,13 +19,13 @@ import (
 // Scripts that leave no free block or no free inode in /disk.
 const (
 	useBlocks = "cat /dev/zero >/disk/x; s=$(printf %0511d 0); while echo $s >>/disk/y; do :; done; "
-	useInodes = "touch /disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; head -c 8388608 /dev/zero >/disk/x; "
+	useInodes = "touch /disk/x; i=0; while true >/disk/$i; do i=$((i+1)); done; head -c 8388608 /dev/zero >/disk/x; "
 )
 
 // diskFillingPod returns a pod with a script that fills an emptyDir. If limit is "", the volume
 // has no limit.
 func (d *daemon) diskFillingPod(name, script, limit string) *v1.Pod {
-	p := d.pod(name, shell("main", "trap 'exit 0' TERM; "+script+note(name+" is full")+"while :; do sleep 0.1; done"))
+	p := d.pod(name, shell("main", "trap 'exit 0' TERM; "+script+note(name+" is full")+"sleep 3600 & wait"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
 	source := &v1.EmptyDirVolumeSource{}
 	if limit != "" {
@@ -183,7 +183,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	late := d.diskFillingPod("late", "", "")
 	late.Spec.Containers[0].Command[2] = serve("late")
 	late.Spec.ActiveDeadlineSeconds = new(int64(90)) // more than the four pods need to start
-	big := d.pod("big", shell("main", "trap 'exit 0' TERM; head -c 4194304 /dev/zero >/disk/x; "+note("big runs")+"while :; do sleep 0.1; done"))
+	big := d.pod("big", shell("main", "trap 'exit 0' TERM; head -c 4194304 /dev/zero >/disk/x; "+note("big runs")+"sleep 3600 & wait"))
 	withVolume(big, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Mi"))}})
 	d.apply(late, big, d.pod("web", shell("main", serve("web"))), d.pod("gone", shell("main", serve("gone"))))
 	for _, name := range []string{"late", "big", "web", "gone"} {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -279,38 +278,6 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 	if now := d.container("never", "main"); now != wasNever {
 		t.Errorf("container of pod never: got %+v, want %+v", now, wasNever)
 	}
-}
-
-// TestExecProbesAreCheap checks that twenty exec probes per second cost podd at most 6 % of a core. Two
-// hundred pods with one probe each cause this number of probes, because the default period is ten
-// seconds.
-func TestExecProbesAreCheap(t *testing.T) {
-	d := startDaemon(t)
-	var pods []*v1.Pod
-	for i := range 20 {
-		c := shell("main", serve("main"))
-		c.LivenessProbe = probeEverySecond(execHandler("true"))
-		pods = append(pods, d.pod(fmt.Sprintf("p%02d", i), c))
-	}
-	d.apply(pods...)
-	for _, p := range pods {
-		d.untilApplied(p.Name)
-	}
-	const length = 10 * time.Second
-	<-time.After(length / 4) // so that the start of the pods is not measured
-	before := processorTime(t, d.proc.pid())
-	<-time.After(length)
-	used := processorTime(t, d.proc.pid()) - before
-	t.Logf("20 probes per second cost %.1f %% of a core", 100*used.Seconds()/length.Seconds())
-	if used > length*6/100 {
-		t.Errorf("processor time of podd in %s: got %s, want at most %s", length, used, length*6/100)
-	}
-	var names []string
-	for _, p := range pods {
-		names = append(names, p.Name)
-	}
-	d.remove(names...)
-	d.untilGone(names...)
 }
 
 // TestRunOnce_WaitsForReadiness checks that podd run --runonce starts other pods only after a pod
