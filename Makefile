@@ -24,7 +24,7 @@ NORACE = $(shell grep -rl '^//go:build !race' --include=*_test.go cmd manifest r
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) $(FLAGS))
 
-.PHONY: help build packages run stop test pods nodes units nightly unit packagetests reconciletests fuzz cross e2e runtimes crio faults soak cluster kubernetes conformance e2e-node vm bench lint golden clean go
+.PHONY: help build packages run stop test pods nodes units nightly unit packagetests reconciletests fuzz cross e2e contract runtimes crio faults soak cluster kubernetes conformance e2e-node vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -69,6 +69,7 @@ nodes:
 	$(call stage,tests with a cluster,$(E2E) -skip "^TestTop$$" ./cmd/podd/e2e/cluster)
 	$(call stage,kubeadm init,$(E2E) -run "^TestInit$$" ./cmd/podd/e2e/kubeadm)
 	$(call stage,end-to-end tests on other runtimes,$(MAKE) runtimes)
+	$(call stage,tests of the packages that use a runtime,$(MAKE) contract)
 
 units:
 	$(call stage,lint,nice -n 19 $(MAKE) lint)
@@ -116,11 +117,13 @@ cross: go ## Build podd for arm64 and arm
 # LONG lists the tests of the targets faults, soak and cluster, which take too long for e2e.
 LONG := FaultScale|FaultLaterCallFails|FaultCallIsSlow|FaultCallHangs|FaultRuntimeDiesInCall|FaultRuntimeIsStopped|Soak|Takeover
 
+e2e: build ## Run end-to-end tests on containerd
+	$(E2E) -skip '^Test($(LONG))$$' ./cmd/podd/e2e
+
 # RUNTIMETESTS are the packages below ./runtime with tests that need a runtime. These tests also run on
 # the oldest containerd, and on CRI-O if it is in CRIO_DIR or PATH.
 RUNTIMETESTS = $(shell grep -rl '^//go:build e2e' --include=*_test.go runtime | xargs -n1 dirname | sort -u | sed 's,^,./,')
-e2e: build ## Run end-to-end tests on containerd
-	$(E2E) -skip '^Test($(LONG))$$' ./cmd/podd/e2e
+contract: build ## Test packages with real runtimes
 	$(E2E) $(RUNTIMETESTS) ./cmd/podd/e2e/nodesuite/privatehost
 
 # ONRUNTIME lists the tests that depend most on the runtime. CRI-O comes from CRIO_DIR or PATH,
