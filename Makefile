@@ -170,7 +170,7 @@ conformance: build ## Run NodeConformance of Kubernetes; RUNTIME=crio: on CRI-O
 # E2E_NODE is a regular expression of the specs to run, and E2E_NODE_FLAGS contains flags of the
 # suite. Package nodesuite describes the tests, and its file skip.txt lists the specs that never run.
 e2e-node: go ## Run Kubernetes' tests of a kubelet (test/e2e_node); E2E_NODE: specs
-	PODD_NODE_SUITE='$(or $(E2E_NODE),\[NodeConformance\])' PODD_NODE_SUITE_FLAGS='$(E2E_NODE_FLAGS)' go test -tags e2e -count 1 -timeout 4h -v -run '^TestNodeSuite$$' ./cmd/podd/e2e/nodesuite
+	PODD_NODE_SUITE='$(or $(E2E_NODE),\[NodeConformance\])' PODD_NODE_SUITE_FLAGS='$(E2E_NODE_FLAGS)' go test $(E2ETAGS) -count 1 -timeout 4h -v -run '^TestNodeSuite$$' ./cmd/podd/e2e/nodesuite
 
 # The machine is emulated and slow, so target test does not run it. VM=--step=nfs runs one
 # step, VM=--from=nfs that step and the steps after it.
