@@ -131,7 +131,6 @@ func TestServer_WaitsForIdle(t *testing.T) {
 	io.WriteString(long, "GET /long HTTP/1.1\r\nHost: n1\r\n\r\n")
 	<-begun
 	next := dial(t, addr)
-	next.SetDeadline(time.Now().Add(idleTimeout / 2))
 	io.WriteString(next, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
 	<-time.After(50 * time.Millisecond) // give the server time to accept the connection next
 	close(end)
@@ -161,9 +160,9 @@ func TestServer_SlowReaderConnLimit(t *testing.T) {
 		io.WriteString(dial(t, addr), "GET /large HTTP/1.1\r\nHost: n1\r\n\r\n")
 		<-begun
 	}
-	began := time.Now()
-	if got := statusLine(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" || time.Since(began) > responseTimeout/2 {
-		t.Errorf("got %q after %s, want status 200 within half of responseTimeout", got, time.Since(began))
+	// Without time limits (see serve), the large responses never end by themselves.
+	if got := statusLine(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" {
+		t.Errorf("got %q, want status 200", got)
 	}
 }
 
@@ -339,7 +338,7 @@ func TestServer_Flood(t *testing.T) {
 		if g <= goroutines && d <= descriptors {
 			break
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > 5*time.Minute {
 			t.Fatalf("after the flood: got %d goroutines and %d descriptors, want at most %d and %d as before", g, d, goroutines, descriptors)
 		}
 		<-time.After(10 * time.Millisecond)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -20,9 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/server/pki"
-
 	"podd/server/events"
+	"podd/server/pki"
+	"podd/server/servertest"
 )
 
 // pod returns a ready, existing pod in namespace default.
@@ -101,7 +102,8 @@ func sendTo(h http.Handler, method, target, host string) *httptest.ResponseRecor
 	return w
 }
 
-// serve starts s, which runs until the test ends, and returns its address.
+// serve starts s, which runs until the test ends, and returns its address. Its connections have no
+// time limits.
 func serve(t *testing.T, s *Server) string {
 	t.Helper()
 	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
@@ -109,7 +111,7 @@ func serve(t *testing.T, s *Server) string {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(t.Context(), ln) }()
+	go func() { done <- s.Serve(t.Context(), servertest.WithoutDeadlines(ln)) }()
 	t.Cleanup(func() {
 		if err := <-done; err != nil {
 			t.Errorf("Serve: got error %v, want nil", err)
@@ -119,37 +121,35 @@ func serve(t *testing.T, s *Server) string {
 }
 
 func TestServe_Shutdown(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	ln, err := Listen(ctx, "test", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	entered, ended := make(chan struct{}), false
-	s := &Server{AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.(http.Flusher).Flush()
-		close(entered)
-		<-r.Context().Done()
-		ended = true
-	})}
-	client := make(chan error, 1)
-	go func() {
-		resp, err := http.Get("http://" + ln.Addr().String())
-		if err == nil {
-			_, err = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
+	synctest.Test(t, func(t *testing.T) {
+		entered, ended := make(chan struct{}), false
+		conn, cancel, done := pipe(t, &Server{AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			close(entered)
+			<-r.Context().Done()
+			ended = true
+		})})
+		defer conn.Close()
+		client := make(chan error, 1)
+		go func() {
+			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+			}
+			client <- err
+		}()
+		go func() { <-entered; cancel() }()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: got error %v, want nil", err)
 		}
-		client <- err
-	}()
-	go func() { <-entered; cancel() }()
-	if err := s.Serve(ctx, ln); err != nil {
-		t.Errorf("Serve: got error %v, want nil", err)
-	}
-	if !ended {
-		t.Error("Serve returned before the handler, want Serve to wait for the handler")
-	}
-	if err := <-client; err != nil {
-		t.Errorf("client: got error %v, want a complete response", err)
-	}
+		if !ended {
+			t.Error("Serve returned before the handler, want Serve to wait for the handler")
+		}
+		if err := <-client; err != nil {
+			t.Errorf("client: got error %v, want a complete response", err)
+		}
+	})
 }
 
 // TestServe_ShutdownHijacked checks that Serve returns even if a handler is blocked. The handler
@@ -183,7 +183,7 @@ func TestServe_ShutdownHijacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { <-taken; cancel() }()
-	if err := s.Serve(ctx, ln); err != nil {
+	if err := s.Serve(ctx, servertest.WithoutDeadlines(ln)); err != nil {
 		t.Errorf("Serve: got error %v, want nil", err)
 	}
 }
@@ -338,18 +338,26 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { l.end(); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// piped returns an in-memory connection to s, which runs until stop is called.
-func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
+// pipe returns an in-memory connection to s, which runs until cancel is called. done then receives the
+// result of Serve.
+func pipe(t *testing.T, s *Server) (conn net.Conn, cancel func(), done <-chan error) {
 	inner, outer := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	closed, end := context.WithCancel(t.Context()) // as for a listener, only Close ends this context
 	ln := &pipeListener{make(chan net.Conn, 1), closed.Done(), end}
 	ln.conns <- inner
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, ln) }()
-	return outer, func() {
+	result := make(chan error, 1)
+	go func() { result <- s.Serve(ctx, ln) }()
+	return outer, cancel, result
+}
+
+// piped is like pipe, but the returned function also closes the connection and checks the result of
+// Serve.
+func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
+	conn, cancel, done := pipe(t, s)
+	return conn, func() {
 		cancel()
-		outer.Close()
+		conn.Close()
 		if err := <-done; err != nil {
 			t.Errorf("Serve: got error %v, want nil", err)
 		}

@@ -54,7 +54,7 @@ func awaitSocket(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-again.C {
+	for deadline := time.Now().Add(5 * time.Minute); ; <-again.C {
 		path := filepath.Join(dir, SocketName)
 		c, err := net.Dial("unix", path)
 		if err == nil {
@@ -74,7 +74,7 @@ func awaitLog(t *testing.T, log *syncBuffer, want string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-again.C {
+	for deadline := time.Now().Add(5 * time.Minute); ; <-again.C {
 		got := log.String()
 		if strings.Contains(got, want) {
 			return

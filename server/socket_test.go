@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"podd/server/servertest"
 )
 
 func listenSocket(t *testing.T, dir string) net.Listener {
@@ -40,7 +42,7 @@ func TestListenSocket(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&Server{Handler: newFakeDaemon("web-n1").handler(), AllowsStreams: true}).Serve(ctx, ln)
+		ended <- (&Server{Handler: newFakeDaemon("web-n1").handler(), AllowsStreams: true}).Serve(ctx, servertest.WithoutDeadlines(ln))
 	}()
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, SocketName))

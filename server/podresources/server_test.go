@@ -49,7 +49,8 @@ func client(t *testing.T, onRequest func(version, method string, failed bool)) *
 		{Name: "side", IsSidecar: true}, {Name: "main", Devices: []Device{{"example.com/gpu", "b", []int64{1}}}}, {Name: "plain"},
 	}}}}, OnRequest: onRequest}
 	go func() { served <- s.Serve(ctx, ln) }()
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true))) // a busy machine may exceed the server's time limit for connecting
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -74,10 +75,13 @@ func TestAddEphemeral(t *testing.T) {
 		{"a PUT of YAML", "PUT", "", "application/yaml", "a: b", 415, "UnsupportedMediaType"},
 		{"a DELETE", "DELETE", "", plain, "", 405, "MethodNotAllowed"},
 	} {
-		n := kubetest.NewNode()
-		api := newAPI(n)
-		api.Debugger = &debugger{Node: n}
-		w := send(api.Handler(), c.method, sub+c.query, c.kind, c.body)
+		var w *httptest.ResponseRecorder
+		synctest.Test(t, func(*testing.T) {
+			n := kubetest.NewNode()
+			api := newAPI(n)
+			api.Debugger = &debugger{Node: n}
+			w = send(api.Handler(), c.method, sub+c.query, c.kind, c.body)
+		})
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s: got %d %.600s\nwant %d %s", c.name, w.Code, w.Body, c.status, c.want)
 		}

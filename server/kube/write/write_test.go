@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -136,51 +137,53 @@ func sendContext(ctx context.Context, h http.Handler, method, target, body strin
 // TestUpdate_AfterDisconnect checks that a written update is not lost if its client has disconnected.
 // A later update that is based on the previous version must not replace the written update.
 func TestUpdate_AfterDisconnect(t *testing.T) {
-	f := newFiles()
-	h := f.handler()
-	f.wrote = func() { f.show("/api/") }
-	var made v1.ConfigMap
-	w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute)
-	if err := json.Unmarshal(w.Body.Bytes(), &made); w.Code != 201 || err != nil {
-		t.Fatalf("got %d %s and error %v, want 201", w.Code, w.Body, err)
-	}
-	put := func(ctx context.Context, label string) int {
-		return sendContext(ctx, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`)).Code
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	f.wrote = leave
-	put(ctx, "first")
-	f.wrote = nil
-	ctx, leave = context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer leave()
-	put(ctx, "second")
-	if text, _ := f.Read("", server.Key{Name: "a"}); !strings.Contains(string(text), "first") {
-		t.Errorf("got the file %s, want the label of the first update in it, because the second update was based on an older version", text)
-	}
-	time.AfterFunc(10*time.Millisecond, func() { f.show("/api/") })
-	if code := put(t.Context(), "second"); code != 409 {
-		t.Errorf("second update after the View contains the first: got status %d, want 409", code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFiles()
+		h := f.handler()
+		f.wrote = func() { f.show("/api/") }
+		var made v1.ConfigMap
+		w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), 5*time.Minute)
+		if err := json.Unmarshal(w.Body.Bytes(), &made); w.Code != 201 || err != nil {
+			t.Fatalf("got %d %s and error %v, want 201", w.Code, w.Body, err)
+		}
+		put := func(ctx context.Context, label string) int {
+			return sendContext(ctx, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`)).Code
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		f.wrote = leave
+		put(ctx, "first")
+		f.wrote = nil
+		ctx, leave = context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer leave()
+		put(ctx, "second")
+		if text, _ := f.Read("", server.Key{Name: "a"}); !strings.Contains(string(text), "first") {
+			t.Errorf("got the file %s, want the label of the first update in it, because the second update was based on an older version", text)
+		}
+		time.AfterFunc(10*time.Millisecond, func() { f.show("/api/") })
+		if code := put(t.Context(), "second"); code != 409 {
+			t.Errorf("second update after the View contains the first: got status %d, want 409", code)
+		}
+	})
 }
 
 func TestWrite_AllNamespaces(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
 	f.wrote = func() { f.show("/api/") }
-	if w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+	if w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), 5*time.Minute); w.Code != 201 {
 		t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 	}
 	for method, body := range map[string]string{"DELETE": "", "POST": configMap("b", "")} {
-		w := sendWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
+		w := sendWithin(t, h, method, "/api/v1/configmaps", body, 5*time.Minute)
 		if w.Code != 405 || !strings.Contains(w.Body.String(), "specify the namespace in the path") || f.len() != 1 {
 			t.Errorf("%s in all namespaces: got %d %s and %d files, want 405 and 1 file", method, w.Code, w.Body, f.len())
 		}
 	}
-	if w := sendWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", time.Minute); w.Code != 405 {
+	if w := sendWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", 5*time.Minute); w.Code != 405 {
 		t.Errorf("delete of metrics: got %d %s, want 405", w.Code, w.Body)
 	}
 	f.read = errors.New("the disk failed")
-	if w := sendWithin(t, h, "POST", configMaps, configMap("b", ""), time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "disk failed") {
+	if w := sendWithin(t, h, "POST", configMaps, configMap("b", ""), 5*time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "disk failed") {
 		t.Errorf("with a failing disk: got %d %s, want an error", w.Code, w.Body)
 	}
 }
@@ -189,10 +192,10 @@ func TestDeleteCollection_Preconditions(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
 	f.wrote = func() { f.show("/api/") }
-	if w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+	if w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), 5*time.Minute); w.Code != 201 {
 		t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 	}
-	if w := sendWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, time.Minute); w.Code != 409 || f.len() != 1 {
+	if w := sendWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, 5*time.Minute); w.Code != 409 || f.len() != 1 {
 		t.Errorf("DELETE with another UID: got %d %s and %d files, want 409 and 1 file", w.Code, w.Body, f.len())
 	}
 }
@@ -200,36 +203,40 @@ func TestDeleteCollection_Preconditions(t *testing.T) {
 // TestCreate_Overruled checks the creation of an object that a file in another directory already
 // defines. The handler must remove the file that it wrote, even if the client has disconnected.
 func TestCreate_Overruled(t *testing.T) {
-	f := newFiles()
-	h := f.handler()
-	ctx, leave := context.WithCancel(t.Context())
-	f.wrote = func() {
-		f.wrote = nil
-		leave()
-		time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
-	}
-	if w := sendContext(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
-		t.Errorf("got %d %s and %d files, want 409 and no file", w.Code, w.Body, f.len())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFiles()
+		h := f.handler()
+		ctx, leave := context.WithCancel(t.Context())
+		f.wrote = func() {
+			f.wrote = nil
+			leave()
+			time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
+		}
+		if w := sendContext(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
+			t.Errorf("got %d %s and %d files, want 409 and no file", w.Code, w.Body, f.len())
+		}
+	})
 }
 
 // TestDeleteCollection_Parallel checks that all files of a collection are removed before the
 // handler waits until the View no longer contains them.
 func TestDeleteCollection_Parallel(t *testing.T) {
-	f := newFiles()
-	h := f.handler()
-	f.wrote = func() { f.show("/api/") }
-	for _, name := range []string{"a", "b", "c"} {
-		if w := sendWithin(t, h, "POST", configMaps, configMap(name, ""), time.Minute); w.Code != 201 {
-			t.Fatalf("got %d %s, want 201", w.Code, w.Body)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFiles()
+		h := f.handler()
+		f.wrote = func() { f.show("/api/") }
+		for _, name := range []string{"a", "b", "c"} {
+			if w := sendWithin(t, h, "POST", configMaps, configMap(name, ""), 5*time.Minute); w.Code != 201 {
+				t.Fatalf("got %d %s, want 201", w.Code, w.Body)
+			}
 		}
-	}
-	f.wrote = func() {
-		if f.len() == 0 {
-			f.show("/api/")
+		f.wrote = func() {
+			if f.len() == 0 {
+				f.show("/api/")
+			}
 		}
-	}
-	if w := sendWithin(t, h, "DELETE", configMaps, "", 10*time.Second); w.Code != 200 || strings.Count(w.Body.String(), `"uid"`) != 3 {
-		t.Errorf("DELETE of the collection: got %d %s, want 200 and 3 objects", w.Code, w.Body)
-	}
+		if w := sendWithin(t, h, "DELETE", configMaps, "", 5*time.Minute); w.Code != 200 || strings.Count(w.Body.String(), `"uid"`) != 3 {
+			t.Errorf("DELETE of the collection: got %d %s, want 200 and 3 objects", w.Code, w.Body)
+		}
+	})
 }

@@ -221,11 +221,11 @@ func TestPs_WatchData(t *testing.T) {
 func TestPs_Verb(t *testing.T) {
 	v := newView()
 	for _, p := range v.Pods {
-		p.Pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-90 * time.Minute))
+		p.Pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-10 * 24 * time.Hour)) // the age changes after a day
 	}
 	f := poddtest.Serve(t, v)
 	got := podd(t, f, "ps", "-n", "prod")
-	if want := "NAMESPACE  NAME  READY  STATUS   RESTARTS  AGE  FROM\nprod       web   2/2    Running  0         90m  https://fleet.example/web.yaml (not answering"; got.Code != 0 || !strings.HasPrefix(got.Out, want) {
+	if want := "NAMESPACE  NAME  READY  STATUS   RESTARTS  AGE  FROM\nprod       web   2/2    Running  0         10d  https://fleet.example/web.yaml (not answering"; got.Code != 0 || !strings.HasPrefix(got.Out, want) {
 		t.Errorf("-n prod: got exit code %d, stdout\n%s\nwant 0 and stdout that begins with\n%s", got.Code, got.Out, want)
 	}
 	if got := podd(t, f, "ps", "-n", "prod", "-A"); got.Code != exit.Usage {

@@ -81,7 +81,7 @@ func TestEndpoints_Idle(t *testing.T) {
 			if busy == 0 && len(stacks) == 2*len(endpoints) {
 				return
 			}
-			if time.Since(began) > 30*time.Second {
+			if time.Since(began) > 5*time.Minute {
 				t.Fatalf("%s: got %d goroutines, %d of them busy, want 2 idle ones for each of the %d endpoints:\n%s", when, len(stacks), busy, len(endpoints), strings.Join(stacks, "\n\n"))
 			}
 		}
@@ -100,6 +100,10 @@ func TestEndpoints_Idle(t *testing.T) {
 	}
 	unauthenticated := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	resp, err := (&http.Client{Transport: unauthenticated}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
+	// On a busy machine, the TLS handshake may take longer than podd permits. podd then counts no request.
+	for attempt := 0; attempt < 20 && err != nil; attempt++ {
+		resp, err = (&http.Client{Transport: unauthenticated}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

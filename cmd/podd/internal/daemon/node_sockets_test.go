@@ -66,9 +66,9 @@ func startDiscoveredPlugin(t *testing.T, root, kind, name string) *plugintest.Pl
 // the result.
 func untilNotified(t *testing.T, p *plugintest.Plugin) *registration.RegistrationStatus {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); p.Status() == nil; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); p.Status() == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("plugin %s was not notified within 10s", p.Resource)
+			t.Fatalf("plugin %s was not notified within 5m", p.Resource)
 		}
 	}
 	return p.Status()

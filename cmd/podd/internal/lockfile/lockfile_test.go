@@ -14,7 +14,7 @@ import (
 )
 
 // timeout limits the time for which a test waits. After this time the test fails.
-const timeout = 10 * time.Second
+const timeout = 5 * time.Minute
 
 // errStopped is the error of run functions that were stopped by their context.
 var errStopped = errors.New("stopped")

@@ -45,13 +45,13 @@ func (p *fakePods) has(call string) bool { return p.count(call) > 0 }
 
 func (p *fakePods) hasShutdown() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.isInProgress }
 
-// eventually waits until a condition holds. It fails the test after 30 seconds. The parameter want
+// eventually waits until a condition holds. It fails the test after 5 minutes. The parameter want
 // describes the condition.
 func eventually(t *testing.T, want string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("condition not met within 30s: %s", want)
+			t.Fatalf("condition not met within 5m: %s", want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -57,12 +58,16 @@ func newGCEService() *service {
 	}}
 }
 
-// fetch calls Fetch with the URL of a server for h.
-func fetch(t *testing.T, cloud string, h http.Handler) (Instance, error) {
+// fetch calls Fetch with the URL of a server for h. The timeout of a request cannot expire on a busy
+// machine, because the clock of synctest stands still while the server waits for connections.
+func fetch(t *testing.T, cloud string, h http.Handler) (got Instance, err error) {
 	t.Helper()
-	s := httptest.NewServer(h)
-	defer s.Close()
-	return Fetch(t.Context(), cloud, s.URL)
+	synctest.Test(t, func(t *testing.T) {
+		s := httptest.NewServer(h)
+		defer s.Close()
+		got, err = Fetch(t.Context(), cloud, s.URL)
+	})
+	return got, err
 }
 
 // TestFetch checks the metadata of an instance in each supported cloud, and the labels of an instance.

@@ -90,9 +90,15 @@ func TestPlan_UnreadSource(t *testing.T) {
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // less than the timeout of podd plan
-	defer cancel()
-	out, errs := runPlan(ctx, t, root, t.TempDir(), web.URL+"/m")
+	dir := t.TempDir()
+	var out, errs string
+	// The first timeout is less than that of podd plan. On a busy machine, podd plan may read no source
+	// before the timeout.
+	for timeout := 2 * time.Second; timeout < 5*time.Minute && !strings.Contains(out, rule); timeout *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		out, errs = runPlan(ctx, t, root, dir, web.URL+"/m")
+		cancel()
+	}
 	if !strings.Contains(out, rule) || !strings.Contains(errs, "reading source "+web.URL+"/m timed out") {
 		t.Errorf("unresponsive URL: got stdout\n%s\nstderr\n%s\nwant the rule %q, and a timeout of the URL", out, errs, rule)
 	}

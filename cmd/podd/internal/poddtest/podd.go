@@ -19,6 +19,7 @@ import (
 	"podd/server"
 	"podd/server/events"
 	"podd/server/kube"
+	"podd/server/servertest"
 )
 
 // A Podd is a fake podd that serves a View on a Unix socket. All fields except LatestView must be
@@ -125,7 +126,9 @@ func (f *Podd) Start(t *testing.T) (stop func()) {
 		mux.HandleFunc("PATCH /api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers", func(w http.ResponseWriter, r *http.Request) { f.OnDebug(w, r) })
 	}
 	done := make(chan error, 1)
-	go func() { done <- (&server.Server{Handler: mux, AllowsStreams: true}).Serve(ctx, ln) }()
+	go func() {
+		done <- (&server.Server{Handler: mux, AllowsStreams: true}).Serve(ctx, servertest.WithoutDeadlines(ln))
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

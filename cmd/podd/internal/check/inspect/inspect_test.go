@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -151,14 +152,20 @@ func TestReadDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// The timeout cannot expire on a busy machine, because the clock of synctest stands still during a
+	// system call.
+	read := func(path string) (d check.Directory) {
+		synctest.Test(t, func(t *testing.T) { d = readDirectory(t.Context(), check.Directory{Path: path}) })
+		return d
+	}
 	for path, want := range map[string]string{dir: dir, filepath.Join(dir, "a/b"): dir} {
-		d := readDirectory(t.Context(), check.Directory{Path: path})
+		d := read(path)
 		if d.Err != nil || d.Existing != want || d.Space.CapacityBytes == 0 {
 			t.Errorf("%s: got %+v, want the existing directory %s and its capacity", path, d, want)
 		}
 	}
 	for _, path := range []string{file, filepath.Join(file, "below")} {
-		if d := readDirectory(t.Context(), check.Directory{Path: path}); d.Err == nil {
+		if d := read(path); d.Err == nil {
 			t.Errorf("%s: got %+v, want an error", path, d)
 		}
 	}

@@ -26,24 +26,26 @@ import (
 // container that was killed during this time.
 func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 	for _, resource := range []v1.ResourceName{v1.ResourceMemory, pressure.ResourcePIDs} {
-		pods := []stats.Pod{{UID: "u1", Cgroups: []string{"/"}, Containers: []stats.Container{{ID: "c1", Name: "app"}}}}
-		m := &Meter{sampler: stats.New(stats.Options{
-			Pods: func() []stats.Pod { return pods },
-			RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			},
-		})}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		usage, err := m.PodUsage(ctx, resource)
-		if err != nil || ctx.Err() != nil || usage["u1"] == nil || usage["u1"].MemoryBytes == 0 {
-			t.Errorf("%s: got usage %+v, error %v, context error %v; want the memory of the pod's cgroup, no errors", resource, usage, err, ctx.Err())
-		}
-		pods = append(pods, stats.Pod{UID: "u2", Cgroups: []string{"/"}})
-		if usage, err = m.PodUsage(ctx, resource); err != nil || usage["u2"] == nil {
-			t.Errorf("second call for %s: got usage %+v, error %v; want no error, and also the usage of the new pod \"u2\"", resource, usage, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			pods := []stats.Pod{{UID: "u1", Cgroups: []string{"/"}, Containers: []stats.Container{{ID: "c1", Name: "app"}}}}
+			m := &Meter{sampler: stats.New(stats.Options{
+				Pods: func() []stats.Pod { return pods },
+				RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				},
+			})}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			usage, err := m.PodUsage(ctx, resource)
+			if err != nil || ctx.Err() != nil || usage["u1"] == nil || usage["u1"].MemoryBytes == 0 {
+				t.Errorf("%s: got usage %+v, error %v, context error %v; want the memory of the pod's cgroup, no errors", resource, usage, err, ctx.Err())
+			}
+			pods = append(pods, stats.Pod{UID: "u2", Cgroups: []string{"/"}})
+			if usage, err = m.PodUsage(ctx, resource); err != nil || usage["u2"] == nil {
+				t.Errorf("second call for %s: got usage %+v, error %v; want no error, and also the usage of the new pod \"u2\"", resource, usage, err)
+			}
+		})
 	}
 }
 
