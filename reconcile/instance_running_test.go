@@ -99,7 +99,7 @@ func TestRunningInstance_ManyLocks(t *testing.T) {
 	t.Cleanup(lockers.Wait)
 	t.Cleanup(func() { close(stop) })
 	pid := 0
-	for deadline := time.Now().Add(time.Minute); pid == 0; {
+	for deadline := time.Now().Add(5 * time.Minute); pid == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("process with the locked file: got none before the deadline, want one")
 		}

@@ -89,7 +89,7 @@ type running struct {
 // run starts a source. The source stops when the test ends or calls stop.
 func run(t *testing.T, s Source) *running {
 	t.Helper()
-	return runWithin(t, s, time.Minute)
+	return runWithin(t, s, 5*time.Minute)
 }
 
 // runWithin is like run, but with a time limit for each wait.

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -212,9 +211,7 @@ func TestDir_UnknownIdentity(t *testing.T) {
 	s := NewDir(d.path, o)
 	r = run(t, s)
 	r.untilProblem("has not recorded", "a")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := s.AcceptEmpty(ctx); err != nil {
+	if err := s.AcceptEmpty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.untilPods()

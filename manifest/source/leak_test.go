@@ -64,7 +64,7 @@ func awaitResources(t *testing.T, goroutines, fds int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for {
 		g, f := countResources(t)
 		if g <= goroutines && f <= fds {

@@ -65,8 +65,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// watch PATH [patiently] [any] stops the running source and starts a new one. A patient source waits
-// longer for a removed file, because a script can be slower than an editor. With any, the source
+// watch PATH [patiently] [any] stops the running source and starts a new one. A patient source keeps
+// the pods of a removed file, because a script can be slower than an editor. With any, the source
 // reads files with any name.
 func (s *script) watch(args []string) error {
 	if err := s.stop(nil); err != nil {
@@ -74,7 +74,7 @@ func (s *script) watch(args []string) error {
 	}
 	s.dir = NewDir(args[0], Options{NodeName: "node", CacheDir: s.cache, CheckFrequency: time.Hour, ReadsAnyName: slices.Contains(args, "any")})
 	if slices.Contains(args, "patiently") {
-		s.dir.removeDelay = 5 * time.Second
+		s.dir.removeDelay = time.Hour
 	}
 	s.source, s.mark = run(s.t, s.dir), 0
 	return nil

@@ -229,7 +229,7 @@ func TestWatch_FirstFileByName(t *testing.T) {
 	until := func(from, problems string) {
 		t.Helper()
 		var last *manifest.Set
-		for limit := time.After(30 * time.Second); ; {
+		for limit := time.After(5 * time.Minute); ; {
 			select {
 			case last = <-sets:
 			case <-limit:

@@ -17,7 +17,7 @@ func TestMoveProcesses(t *testing.T) {
 	base := fmt.Sprintf("/podd-move-%d", os.Getpid())
 	from, to := filepath.Join(base, "from"), filepath.Join(base, "to")
 	t.Cleanup(func() { removeGroups(t, to, from, base) })
-	program := exec.Command("sleep", "60")
+	program := exec.Command("sleep", "1000")
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,6 @@ func TestGRPC_NoResponse(t *testing.T) {
 	probe := &v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: to.Ports[1].ContainerPort}}
 	checkAttempt(t, probe, to, false, "timeout: health rpc to "+l.Addr().String()+" did not complete within 1s")
 	l.Close()
-	to.Timeout = time.Minute
+	to.Timeout = 5 * time.Minute
 	checkAttempt(t, probe, to, false, "failed to connect service at "+l.Addr().String())
 }

@@ -59,7 +59,7 @@ func newDirWithDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	t.Cleanup(func() { os.RemoveAll(top) })
 	t.Cleanup(func() { unmountAll(t, top) })
 	log := slog.New(slog.DiscardHandler)
-	drivers, err := csi.New(csi.Options{Root: top, NodeName: "node1", Log: log})
+	drivers, err := csi.New(csi.Options{Root: top, NodeName: "node1", Log: log, CallTimeout: time.Hour})
 	must(t, err)
 	d := &csidriver.Driver{Dir: filepath.Join(top, "d"), Name: "host.csi.example.com", Registry: filepath.Join(top, plugins.DirName), Capabilities: []string{"STAGE_UNSTAGE_VOLUME"}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -127,7 +127,7 @@ func TestCSI(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(d.Root, uid)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("directory of the pod after Remove: got error %v, want not exist", err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		done, err := driver.Changes()
 		must(t, err)
 		if slices.Contains(done, "NodeUnstageVolume vol-1") {

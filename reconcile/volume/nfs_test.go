@@ -57,7 +57,7 @@ func TestNFS_MountFails(t *testing.T) {
 			d := newDir(t)
 			d.NFS = NFSOptions{MountPath: writeScript(t, tt.script), Timeout: 300 * time.Millisecond}
 			if tt.name != "timeout" {
-				d.NFS.Timeout = time.Minute
+				d.NFS.Timeout = time.Hour
 			}
 			pod := newPod(nfsVolume("data", "files.example", "/a b", false))
 			_, err := d.Prepare(t.Context(), pod, nil)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -23,7 +24,7 @@ func newDir(t *testing.T) Dir {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "pods")
 	t.Cleanup(func() { unmountAll(t, root) })
-	return Dir{Root: root}
+	return Dir{Root: root, NFS: NFSOptions{Timeout: time.Hour}} // long enough for a busy host
 }
 
 func unmountAll(t *testing.T, below string) {

@@ -65,18 +65,24 @@ func TestAllOOMKills(t *testing.T) {
 	if err := os.WriteFile(path, []byte(globalRecord), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first, err := AllOOMKills(path)
-	if err != nil || len(first) != 1 || !first[0].Time.Before(time.Now()) {
-		t.Fatalf("got %v, error %v; want one OOM kill in the past", first, err)
+	all, err := AllOOMKills(path)
+	if err != nil || len(all) != 1 || !all[0].Time.Before(time.Now()) {
+		t.Fatalf("got %v, error %v; want one OOM kill in the past", all, err)
 	}
-	if err := os.WriteFile(path, []byte(limitedRecord), 0o600); err != nil {
+	l, err := open(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := AllOOMKills(path)
-	if err != nil || len(second) != 1 {
-		t.Fatalf("got %v, error %v; want one OOM kill", second, err)
+	defer l.Close()
+	first := l.read(maxRecords)
+	if err := os.WriteFile(path, []byte(globalRecord+limitedRecord), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if got := second[0].Time.Sub(first[0].Time); got < 1900*time.Millisecond || got > 2100*time.Millisecond {
+	second := l.read(maxRecords)
+	if len(first) != 1 || len(second) != 1 {
+		t.Fatalf("got %v and then %v, want one OOM kill each time", first, second)
+	}
+	if got := second[0].Time.Sub(first[0].Time); got != 2*time.Second {
 		t.Errorf("time between records of 5 s and 7 s after the start: got %v, want 2s", got)
 	}
 	if _, err := AllOOMKills(path + "/none"); err == nil {

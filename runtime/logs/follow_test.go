@@ -6,14 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"pgregory.net/rapid"
 )
 
@@ -298,33 +301,40 @@ func TestFollow_Restarts(t *testing.T) {
 // TestFollow_Ended checks that the reader continues after the exit of the container until the runtime has
 // closed all files. The runtime writes late lines to the file of an earlier attempt and to a new file.
 func TestFollow_Ended(t *testing.T) {
-	dir, l := newLog(t)
-	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
-	first := l.f
-	l.f = nil
-	ok(t, l.restart(), l.write(logLine(Stdout, false, "again")))
-	f := follow(t, Options{Dir: dir, LaterAttempts: true, Attempt: number(0)})
-	f.want("0 stdout one", "1 stdout again")
-	close(f.done)
-	checkContinues := func() {
-		t.Helper()
-		select {
-		case err := <-f.ended:
-			t.Fatalf("Read: got its end with error %v while the runtime has a log file open, want it to continue", err)
-		case <-time.After(100 * time.Millisecond):
+	synctest.Test(t, func(t *testing.T) {
+		dir, l := newLog(t)
+		ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
+		first := l.f
+		l.f = nil
+		ok(t, l.restart(), l.write(logLine(Stdout, false, "again")))
+		// The fake clock does not advance while a goroutine waits for inotify.
+		n := &Notifier{
+			Log:        slog.New(slog.DiscardHandler),
+			newWatcher: func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") },
 		}
-	}
-	checkContinues()
-	_, err := first.WriteString(logLine(Stdout, false, "late"))
-	ok(t, err)
-	f.want("0 stdout late")
-	ok(t, first.Close())
-	checkContinues()
-	ok(t, l.rotate(""), l.write(logLine(Stdout, false, "last line")))
-	f.want("1 stdout last line")
-	checkContinues()
-	ok(t, l.f.Close())
-	f.wantEnd()
+		f := follow(t, Options{Dir: dir, LaterAttempts: true, Attempt: number(0), Notifier: n})
+		f.want("0 stdout one", "1 stdout again")
+		close(f.done)
+		checkContinues := func() {
+			t.Helper()
+			select {
+			case err := <-f.ended:
+				t.Fatalf("Read: got its end with error %v while the runtime has a log file open, want it to continue", err)
+			case <-time.After(2 * time.Second):
+			}
+		}
+		checkContinues()
+		_, err := first.WriteString(logLine(Stdout, false, "late"))
+		ok(t, err)
+		f.want("0 stdout late")
+		ok(t, first.Close())
+		checkContinues()
+		ok(t, l.rotate(""), l.write(logLine(Stdout, false, "last line")))
+		f.want("1 stdout last line")
+		checkContinues()
+		ok(t, l.f.Close())
+		f.wantEnd()
+	})
 }
 
 // TestFollow_KeptOpen checks that a reader waits only for a limited time after the exit of the container if
@@ -420,38 +430,40 @@ func TestFollow_Complete(t *testing.T) {
 // TestRead_LateLines checks that the lines that the runtime writes to a rotated file, after it has
 // written to the new file, are emitted before the lines of the new file.
 func TestRead_LateLines(t *testing.T) {
-	dir := logDir(t, nil)
-	l := &runtimeLog{dir: filepath.Join(dir, "c")}
-	line := func(text string) string { return logLine(Stdout, false, text) }
-	if _, err := l.open(); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(l.write(line("one")), os.Rename(l.path(""), l.path(".20250101-000000"))); err != nil {
-		t.Fatal(err)
-	}
-	old, err := l.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.write(line("three")); err != nil {
-		t.Fatal(err)
-	}
-	var late sync.WaitGroup
-	defer late.Wait()
-	var out output
-	err = Read(t.Context(), Options{Dir: dir, Container: "c"}, func(e Entry) error {
-		if string(e.Text) == "one" {
-			late.Go(func() {
-				time.Sleep(50 * time.Millisecond)
-				if _, err := old.WriteString(line("two")); err != nil {
-					t.Error(err)
-				}
-				old.Close()
-			})
+	synctest.Test(t, func(t *testing.T) {
+		dir := logDir(t, nil)
+		l := &runtimeLog{dir: filepath.Join(dir, "c")}
+		line := func(text string) string { return logLine(Stdout, false, text) }
+		if _, err := l.open(); err != nil {
+			t.Fatal(err)
 		}
-		return out.emit(e)
+		if err := errors.Join(l.write(line("one")), os.Rename(l.path(""), l.path(".20250101-000000"))); err != nil {
+			t.Fatal(err)
+		}
+		old, err := l.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.write(line("three")); err != nil {
+			t.Fatal(err)
+		}
+		var late sync.WaitGroup
+		defer late.Wait()
+		var out output
+		err = Read(t.Context(), Options{Dir: dir, Container: "c"}, func(e Entry) error {
+			if string(e.Text) == "one" {
+				late.Go(func() {
+					time.Sleep(maxWriteAfterRotation / 2)
+					if _, err := old.WriteString(line("two")); err != nil {
+						t.Error(err)
+					}
+					old.Close()
+				})
+			}
+			return out.emit(e)
+		})
+		if got := out.bytes[Stdout].String(); err != nil || got != "one\ntwo\nthree\n" {
+			t.Errorf("got %q, error %v; want the lines in the order %q", got, err, "one\ntwo\nthree\n")
+		}
 	})
-	if got := out.bytes[Stdout].String(); err != nil || got != "one\ntwo\nthree\n" {
-		t.Errorf("got %q, error %v; want the lines in the order %q", got, err, "one\ntwo\nthree\n")
-	}
 }

@@ -63,6 +63,10 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 	}
 }
 
+// waitLimit is the time after which a wait for an event that does not happen fails. It is long enough for
+// a busy host.
+const waitLimit = 5 * time.Minute
+
 // A fixture creates pods for one part of the contract and removes them after the test.
 type fixture struct {
 	Subject
@@ -104,7 +108,7 @@ func (f *fixture) runSandbox(config *api.PodSandboxConfig) string {
 		f.t.Fatalf("running the sandbox: %v", err)
 	}
 	f.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 		defer cancel()
 		f.killContainers(ctx, id)
 		if err := f.Client.RemovePodSandbox(ctx, id); err != nil {
@@ -185,14 +189,14 @@ func (f *fixture) containerStatus(id string) runtime.Container {
 // waitUntilExited waits until a container has exited, and returns its status.
 func (f *fixture) waitUntilExited(id string) runtime.Container {
 	f.t.Helper()
-	for range 6000 {
+	for deadline := time.Now().Add(waitLimit); ; f.wait(10 * time.Millisecond) {
 		if c := f.containerStatus(id); c.State == runtime.Exited {
 			return c
 		}
-		f.wait(10 * time.Millisecond)
+		if time.Now().After(deadline) {
+			f.t.Fatalf("waited %s for the exit of the container: got it running", waitLimit)
+		}
 	}
-	f.t.Fatal("waited 1m for the exit of the container: got it running")
-	return runtime.Container{}
 }
 
 // wait waits for d, or until the context of the test is done.

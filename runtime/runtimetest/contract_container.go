@@ -158,11 +158,11 @@ func testStopSignal(t *testing.T, f *fixture) {
 	id := f.startContainer(sandbox, config, "app", "trap 'exit 0' TERM; echo up; sleep 1000 & wait")
 	f.waitUntilLogged(config, "app", "up")
 	began := time.Now()
-	if err := f.Client.StopContainer(f.ctx(), id, 50*time.Second); err != nil {
+	if err := f.Client.StopContainer(f.ctx(), id, 2*waitLimit); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 40*time.Second {
-		t.Errorf("stopping took %v, want less than 40s because the container exits on TERM", took)
+	if took := time.Since(began); took > waitLimit {
+		t.Errorf("stopping took %v, want less than %v because the container exits on TERM", took, waitLimit)
 	}
 	if c := f.containerStatus(id); c.State != runtime.Exited || c.ExitCode != 0 {
 		t.Errorf("got %+v, want an exited container with exit code 0", c)
@@ -243,7 +243,7 @@ func (f *fixture) waitUntilLogged(sandbox *api.PodSandboxConfig, container, line
 	f.t.Helper()
 	path := filepath.Join(sandbox.LogDirectory, container+".log")
 	var last string
-	for range 6000 {
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); f.wait(10 * time.Millisecond) {
 		content, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			f.t.Fatal(err)
@@ -258,15 +258,14 @@ func (f *fixture) waitUntilLogged(sandbox *api.PodSandboxConfig, container, line
 				return
 			}
 		}
-		f.wait(10 * time.Millisecond)
 	}
-	f.t.Fatalf("waited 1m for a line in the log: got %q as the last one, want %q", last, line)
+	f.t.Fatalf("waited %s for a line in the log: got %q as the last one, want %q", waitLimit, last, line)
 }
 
 func testExec(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("exec", 0)
 	id := f.startContainer(f.runSandbox(config), config, "app", "sleep 1000")
-	got, err := f.Client.ExecSync(f.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, time.Minute, 6)
+	got, err := f.Client.ExecSync(f.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, waitLimit, 6)
 	if err != nil || got.ExitCode != 4 || string(got.Stdout) != "twelve" || !got.Truncated {
 		t.Errorf("command with a limit of 6 bytes of output: got %+v (error %v), want exit code 4 and the truncated output \"twelve\"", got, err)
 	}

@@ -43,7 +43,7 @@ func (f *fixture) observe() (*watcher, *cri.Observer) {
 // description describes the condition in the test's error.
 func (w *watcher) waitUntil(description string, key types.NamespacedName, condition func(*runtime.Pod) bool) *runtime.Pod {
 	w.fixture.t.Helper()
-	limit := time.NewTimer(time.Minute)
+	limit := time.NewTimer(waitLimit)
 	defer limit.Stop()
 	for first := true; ; first = false {
 		if pod := w.pods[key]; !first && condition(pod) {
@@ -53,7 +53,7 @@ func (w *watcher) waitUntil(description string, key types.NamespacedName, condit
 		case s := <-w.snapshots:
 			w.applySnapshot(s)
 		case <-limit.C:
-			w.fixture.t.Fatalf("waited 1m until %s: got %+v from the observer", description, w.pods[key])
+			w.fixture.t.Fatalf("waited %s until %s: got %+v from the observer", waitLimit, description, w.pods[key])
 		}
 	}
 }
@@ -114,13 +114,12 @@ func testObserver(t *testing.T, f *fixture) {
 // waitUntilEvents waits until the observer uses events.
 func (w *watcher) waitUntilEvents(o *cri.Observer) {
 	w.fixture.t.Helper()
-	for range 600 {
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); w.fixture.wait(100 * time.Millisecond) {
 		if o.Health().HasEvents {
 			return
 		}
-		w.fixture.wait(100 * time.Millisecond)
 	}
-	w.fixture.t.Error("waited 1m until the observer uses events: got none")
+	w.fixture.t.Errorf("waited %s until the observer uses events: got none", waitLimit)
 }
 
 // firstContainer returns the first container of the newest incarnation, or the zero value.

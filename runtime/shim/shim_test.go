@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,11 +42,19 @@ func TestKill(t *testing.T) {
 	}
 	const id = "the-sandbox-of-this-test"
 	start := func(id string) *exec.Cmd {
-		cmd := exec.Command(binary, "-c", "read line", "-id", id)
+		cmd := exec.Command(binary, "-c", "echo; read line", "-id", id)
 		if _, err := cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// When Start returns, the kernel may not have set the command line yet.
+		if _, err := out.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
 		return cmd
@@ -120,8 +127,8 @@ func TestKillOrphan(t *testing.T) {
 				t.Errorf("parent killed: got %t (result of Wait: %v), want %t", killed, err, test.parentKilled)
 			}
 			isRunning := func() bool { return child.Signal(syscall.Signal(0)) == nil && !isZombie(pid) }
-			for deadline := time.Now().Add(10 * time.Second); test.isExpected && isRunning() && time.Now().Before(deadline); {
-				goruntime.Gosched()
+			for deadline := time.Now().Add(5 * time.Minute); test.isExpected && isRunning() && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
 			}
 			if isRunning() == test.isExpected {
 				t.Errorf("process is still running: got %t, want %t", isRunning(), !test.isExpected)

@@ -87,7 +87,7 @@ func shortTempDir(t *testing.T) string {
 
 func (a *testServer) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("timed out waiting until %s; got counts %+v", what, a.Manager.Counts())
 		}

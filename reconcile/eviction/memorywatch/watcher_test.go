@@ -72,8 +72,8 @@ func TestWatcher_Usage(t *testing.T) {
 	}
 	select {
 	case <-w.Events():
-	case <-time.After(10 * time.Second):
-		t.Error("after the memory usage had grown by 64 MiB: got no event within 10s, want one")
+	case <-time.After(5 * time.Minute):
+		t.Error("after the memory usage had grown by 64 MiB: got no event within 5m, want one")
 	}
 	w.Arm(0)
 	if w.usage != nil {
@@ -95,8 +95,8 @@ func TestWatcher_Trigger(t *testing.T) {
 	go func() { w.Close(); close(closed) }()
 	select {
 	case <-closed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("Close: got no return within 10s, want one")
+	case <-time.After(5 * time.Minute):
+		t.Fatal("Close: got no return within 5m, want one")
 	}
 }
 
@@ -124,8 +124,8 @@ func TestWatcher_LimitEvents(t *testing.T) {
 		}
 		select {
 		case <-w.Events():
-		case <-time.After(10 * time.Second):
-			t.Fatal("no event after 10s, although the file has changed")
+		case <-time.After(5 * time.Minute):
+			t.Fatal("no event after 5m, although the file has changed")
 		}
 		if err := os.Remove(dir); err != nil {
 			t.Fatal(err)

@@ -76,6 +76,9 @@ func newFixture(t *testing.T, plugins ...config.CredentialProvider) *fixture {
 		}
 	}
 	b.Plugins = New(dir, plugins, nil)
+	for _, p := range b.plugins {
+		p.timeout = time.Hour // a plugin needs long to start on a busy host
+	}
 	return b
 }
 

@@ -110,9 +110,13 @@ func (m *testNode) startDriver(t *testing.T) {
 	m.waitRegistered(t)
 }
 
-// startPodd starts podd with the options o. It does not wait until the driver is registered.
+// startPodd starts podd with the options o. It does not wait until the driver is registered. The default
+// of Options.CallTimeout is long enough for a busy host.
 func (m *testNode) startPodd(t *testing.T, o Options) {
 	t.Helper()
+	if o.CallTimeout == 0 {
+		o.CallTimeout = time.Hour
+	}
 	o.Root, o.NodeName, o.Log = m.root, "node1", slog.New(slog.NewTextHandler(m.log, nil))
 	d, err := New(o)
 	must(t, err)
@@ -133,7 +137,7 @@ func (m *testNode) startPodd(t *testing.T, o Options) {
 // waitFor waits until condition returns true. The parameter what describes the condition.
 func (m *testNode) waitFor(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			done, _ := m.driver.Changes()
 			t.Fatalf("timed out waiting until %s; calls: %q; log:\n%s", what, done, m.log)

@@ -100,12 +100,12 @@ func TestCombinedOutput(t *testing.T) {
 	}
 }
 
-// eventually waits up to ten seconds until done returns true.
+// eventually waits up to five minutes until done returns true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: got false for 10s, want true", what)
+			t.Fatalf("%s: got false for 5m, want true", what)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (d *Driver) registrationSocket() string { return filepath.Join(d.Registry, 
 func (d *Driver) Endpoint() string { return filepath.Join(d.Dir, "csi.sock") }
 
 // startTimeout is the maximum time until a started driver is ready.
-const startTimeout = time.Minute
+const startTimeout = 5 * time.Minute
 
 // Start starts the process of the driver and returns when the driver is ready. The process is
 // killed when its parent exits.

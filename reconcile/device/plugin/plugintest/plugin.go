@@ -68,11 +68,21 @@ func (p *Plugin) Start() error {
 	if p.WaitsForDiscovery {
 		return nil
 	}
-	if err := p.Register(ctx); err != nil {
-		p.Stop()
-		return err
+	err = p.Register(ctx)
+	// On a busy host, the node agent may not get the options of the plugin in time.
+	for deadline := time.Now().Add(5 * time.Minute); isTimeout(err) && time.Now().Before(deadline); {
+		err = p.Register(ctx)
 	}
-	return nil
+	if err != nil {
+		p.Stop()
+	}
+	return err
+}
+
+// isTimeout reports whether err is the error of a registration during which the node agent did not get
+// the options of the plugin in time.
+func isTimeout(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "failed to get device plugin options") && strings.Contains(err.Error(), context.DeadlineExceeded.Error())
 }
 
 // Stop stops the plugin immediately, as if the process were killed.
@@ -96,7 +106,7 @@ func Register(ctx context.Context, dir string, r *v1beta1.RegisterRequest) error
 		return err
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	_, err = v1beta1.NewRegistrationClient(conn).Register(ctx, r, grpc.WaitForReady(true))
 	return err

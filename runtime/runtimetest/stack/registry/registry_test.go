@@ -90,28 +90,36 @@ func TestInject_Hang(t *testing.T) {
 	r := start(t, Options{})
 	url := push(t, r)
 	r.Inject(Fault{})
-	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := status(t, short, url, "", ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("hanging request: got error %v, want DeadlineExceeded", err)
+	ended := make(chan error, 1)
+	startHanging := func(ctx context.Context) {
+		t.Helper()
+		go func() {
+			_, err := status(t, ctx, url, "", "")
+			ended <- err
+		}()
+		for r.HangingCount() == 0 {
+			select {
+			case err := <-ended:
+				t.Fatalf("request with a fault: got its end with error %v, want it to hang", err)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	startHanging(ctx)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled hanging request: got error %v, want %v", err, context.Canceled)
+	}
+	for r.HangingCount() > 0 { // until the registry has noticed the end of the request
+		time.Sleep(time.Millisecond)
 	}
 	r.ClearFaults()
 	if got, err := status(t, t.Context(), url, "", ""); got != 200 || err != nil {
 		t.Errorf("request after ClearFaults: got %d (error %v), want 200", got, err)
 	}
 	r.Inject(Fault{Times: 1})
-	ended := make(chan error, 1)
-	go func() {
-		_, err := status(t, t.Context(), url, "", "")
-		ended <- err
-	}()
-	for r.HangingCount() == 0 {
-		select {
-		case err := <-ended:
-			t.Fatalf("request with a fault: got its end with error %v, want it to hang", err)
-		case <-time.After(time.Millisecond):
-		}
-	}
+	startHanging(t.Context())
 	if err := r.server.Close(); err != nil {
 		t.Fatal(err)
 	}
