@@ -201,9 +201,9 @@ func (t *transition) setDir(d plan.PodDir) {
 	t.PlanInput.PodDirs = append(dirs, d)
 }
 
-// keepDir sets the earliest time at which the directory of a pod may be removed. It does nothing if the
-// pod has no directory.
-func (t *transition) keepDir(uid types.UID, until time.Time) {
+// setKeepUntil sets plan.PodDir.KeepUntil of a pod's directory. It does nothing if the pod has no
+// directory.
+func (t *transition) setKeepUntil(uid types.UID, until time.Time) {
 	for _, dir := range t.PlanInput.PodDirs {
 		if dir.UID == uid {
 			dir.KeepUntil = until

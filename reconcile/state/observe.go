@@ -79,9 +79,7 @@ func (t *transition) addDirs() {
 		case i < 0:
 			t.setDir(plan.PodDir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], MayHaveVolumes: true})
 		case !t.PlanInput.PodDirs[i].KeepUntil.IsZero():
-			dir := t.PlanInput.PodDirs[i]
-			dir.KeepUntil = time.Time{}
-			t.setDir(dir)
+			t.setKeepUntil(inc.UID, time.Time{})
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (t *transition) applyResult(f result.Result) (observe bool) {
 		t.PlanInput.MayHaveUnobserved, observe = true, true
 	}
 	if _, ok := errors.AsType[*result.AbandonedCallError](f.Err); ok {
-		t.keepDir(f.Version.UID, f.Ended.Add(LateCallTimeout))
+		t.setKeepUntil(f.Version.UID, f.Ended.Add(LateCallTimeout))
 	}
 	if f.Canceled {
 		return observe
