@@ -256,6 +256,32 @@ func TestCollect(t *testing.T) {
 	})
 }
 
+// TestReclaim_FinishedPod checks that a pod that has finished at its source needs its image only while it
+// has a container on the node, because it never runs again.
+func TestReclaim_FinishedPod(t *testing.T) {
+	run(t, policy, func(f *fixture) {
+		for _, name := range []string{"waits:1", "finished:1", "data:1", "kept:1"} {
+			f.add(name, 100)
+		}
+		finished := func(name, image, volume string) *manifest.Pod {
+			p := pod(name, "", image, volume)
+			p.Traits.HasStateAtSource, p.Object.Status.Phase = true, v1.PodSucceeded
+			return p
+		}
+		f.createContainer("kept", "kept:1")
+		pods := []*manifest.Pod{pod("waits", "", "waits:1", ""), finished("finished", "finished:1", "data:1"), finished("kept", "kept:1", "")}
+		f.run(pods...)
+		for _, p := range pods {
+			f.pods.Apply(reconcile.Change{Reports: []*state.Report{{Key: p.Key, Pod: p.Object, Version: p}}})
+		}
+		sleep(time.Minute)
+		if _, err := f.ReclaimAll(f.t.Context()); err != nil {
+			f.t.Error(err)
+		}
+		f.want("waits:1", "kept:1")
+	})
+}
+
 // TestCollect_UnknownPods checks that no image is removed, not even at the request of a user, until
 // all sources were read and the runtime was observed.
 func TestCollect_UnknownPods(t *testing.T) {

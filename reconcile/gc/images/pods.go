@@ -14,7 +14,8 @@ import (
 )
 
 // Pods records which images the pods of this podd need: all desired pods, including pods that wait
-// or were not admitted, and all pods that still exist. It is safe for concurrent use.
+// or were not admitted, and all pods that still exist, but not those that have finished at their
+// source. It is safe for concurrent use.
 type Pods struct {
 	sources   []string
 	completed chan struct{} // closed when the pods of all sources are known
@@ -66,7 +67,7 @@ func (p *Pods) users() map[string][]string {
 	for _, r := range p.reports {
 		u.add(r.Version)
 		u.add(r.Successor)
-		if r.Pod != nil {
+		if r.Pod != nil && !r.Version.HasFinishedAtSource() {
 			u.addSpec(r.Key.String(), &r.Pod.Spec) // contains the ephemeral containers
 		}
 	}
@@ -80,9 +81,10 @@ func (p *Pods) users() map[string][]string {
 // podUsers contains the names of pods by the names of images.
 type podUsers map[string]map[string]bool
 
-// add adds the images of a pod. A nil pod has no images.
+// add adds the images of a pod. A nil pod has no images. A pod that has finished at its source needs none,
+// because it never runs again; its remaining containers use their images, as any container does.
 func (u podUsers) add(p *manifest.Pod) {
-	if p != nil {
+	if p != nil && !p.HasFinishedAtSource() {
 		u.addSpec(p.Key.String(), &p.Object.Spec)
 	}
 }
