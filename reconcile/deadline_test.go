@@ -1,10 +1,12 @@
 package reconcile_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile"
 	"podd/reconcile/plan"
@@ -40,6 +42,21 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 		failed()
 		m.restart()
 		failed()
+	})
+}
+
+// TestFinished_Cgroup checks that a finished pod has no cgroup, although its containers and logs are kept.
+func TestFinished_Cgroup(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		job := pod(t, "job", `restartPolicy: Never
+containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`)
+		m.start()
+		m.setPods(job, pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
+		m.settle()
+		m.wantState("job 0 dead", "job/app 0 exited 0", "web 0 ready", "web/app 0 running")
+		if got, want := m.leftovers.withoutCgroup, []types.UID{job.UID}; !slices.Equal(got, want) {
+			t.Errorf("pods whose cgroup was removed: got %v, want %v", got, want)
+		}
 	})
 }
 

@@ -19,9 +19,9 @@ import (
 type leftovers struct {
 	logs string
 
-	mu       sync.Mutex // guards all following fields
-	attempts map[types.UID]map[string]uint32
-	removed  []types.UID
+	mu                     sync.Mutex // guards all following fields
+	attempts               map[types.UID]map[string]uint32
+	removed, withoutCgroup []types.UID
 }
 
 var _ effect.LogsAndCgroups = (*leftovers)(nil)
@@ -56,6 +56,13 @@ func (l *leftovers) HandleStart(p *manifest.Pod, container, _ string, attempt, _
 
 func (l *leftovers) LastLines(context.Context, types.NamespacedName, types.UID, string, uint32) (string, error) {
 	return "last words", nil
+}
+
+func (l *leftovers) RemoveCgroup(_ context.Context, uid types.UID) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.withoutCgroup = append(l.withoutCgroup, uid)
+	return nil
 }
 
 func (l *leftovers) Remove(_ context.Context, _ types.NamespacedName, uid types.UID) error {

@@ -68,13 +68,19 @@ func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, att
 	return errors.Join(err, rerr)
 }
 
-// Remove removes the logs, links and cgroups of a removed pod. It kills processes that remain in
-// the cgroups, because the runtime can no longer stop them: it does not list their containers any
-// more. It returns nil if there is nothing to remove. If processes remain, it returns an error,
-// and the caller can call Remove again after they have exited.
+// Remove removes the logs, links and cgroups of a removed pod. It returns nil if there is nothing to
+// remove. If processes remain in the cgroups, it returns the error of RemoveCgroup.
 func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
-	err, start := l.Logs.removeShared(ctx, uid), time.Now()
-	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))
+	return errors.Join(l.Logs.removeShared(ctx, uid), l.RemoveCgroup(ctx, uid))
+}
+
+// RemoveCgroup removes the cgroups of a pod without running containers. It kills processes that remain
+// in the cgroups, because the runtime can no longer stop them: their containers have exited, or the
+// runtime does not list them any more. In this case it returns an error, and the caller can call it
+// again after the processes have exited. It returns nil if the pod has no cgroup.
+func (l LogsAndCgroups) RemoveCgroup(ctx context.Context, uid types.UID) error {
+	start := time.Now()
+	err := cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan)
 	if l.OnCgroupRemoved != nil {
 		l.OnCgroupRemoved(time.Since(start))
 	}

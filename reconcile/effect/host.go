@@ -126,6 +126,8 @@ type LogsAndCgroups interface {
 	// LastLines returns the last lines that a container logged in one attempt, or "" if the
 	// container logged nothing.
 	LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error)
+	// RemoveCgroup removes the cgroup of a pod that has no running container.
+	RemoveCgroup(ctx context.Context, uid types.UID) error
 	// Remove removes the logs, links and cgroups of a pod that no longer exists.
 	Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }

@@ -113,8 +113,8 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		r.Err = e.stopForeign(ctx, a.ID)
 	case plan.RemoveSandbox:
 		r.Err = e.removeSandbox(ctx, s.Observed, a.ID, a.Released)
-	case plan.ReleaseVolumes:
-		r.Err = e.Disk.Release(ctx, a.UID)
+	case plan.ReleaseResources:
+		r.Err = errors.Join(e.Disk.Release(ctx, a.UID), e.LogsAndCgroups.RemoveCgroup(ctx, a.UID))
 	case plan.RemoveDir:
 		// The directory is removed last, because only the journal in it contains the name
 		// of the pod to which the logs, links and cgroups belong.

@@ -115,8 +115,8 @@ type RemoveSandbox struct {
 	Released bool
 }
 
-// ReleaseVolumes unmounts and removes the volumes of a finished pod.
-type ReleaseVolumes struct{ UID types.UID }
+// ReleaseResources unmounts and removes the volumes of a finished pod, and removes its cgroup.
+type ReleaseResources struct{ UID types.UID }
 
 // RemoveDir removes the volumes, the logs and the journal of a deleted pod.
 type RemoveDir struct{ UID types.UID }
@@ -128,35 +128,35 @@ func (a EnsureImage) Subject() string {
 	}
 	return "image/" + a.Container
 }
-func (a PrepareVolumes) Subject() string  { return "dir/" + string(a.UID) }
-func (a UpdateVolumes) Subject() string   { return "dir/" + string(a.UID) }
-func (CheckVolumes) Subject() string      { return "next volumes" }
-func (a RunSandbox) Subject() string      { return "sandbox" }
-func (a StartContainer) Subject() string  { return "container/" + a.Container }
-func (a ResizeContainer) Subject() string { return "container/" + a.Container }
-func (a ResizePod) Subject() string       { return "cgroup/" + a.SandboxID }
-func (a StopContainer) Subject() string   { return "stop/" + a.ID }
-func (a RemoveContainer) Subject() string { return "remove/" + a.ID }
-func (a StopSandbox) Subject() string     { return "sandbox/" + a.ID }
-func (a RemoveSandbox) Subject() string   { return "sandbox/" + a.ID }
-func (a ReleaseVolumes) Subject() string  { return "dir/" + string(a.UID) }
-func (a RemoveDir) Subject() string       { return "dir/" + string(a.UID) }
+func (a PrepareVolumes) Subject() string   { return "dir/" + string(a.UID) }
+func (a UpdateVolumes) Subject() string    { return "dir/" + string(a.UID) }
+func (CheckVolumes) Subject() string       { return "next volumes" }
+func (a RunSandbox) Subject() string       { return "sandbox" }
+func (a StartContainer) Subject() string   { return "container/" + a.Container }
+func (a ResizeContainer) Subject() string  { return "container/" + a.Container }
+func (a ResizePod) Subject() string        { return "cgroup/" + a.SandboxID }
+func (a StopContainer) Subject() string    { return "stop/" + a.ID }
+func (a RemoveContainer) Subject() string  { return "remove/" + a.ID }
+func (a StopSandbox) Subject() string      { return "sandbox/" + a.ID }
+func (a RemoveSandbox) Subject() string    { return "sandbox/" + a.ID }
+func (a ReleaseResources) Subject() string { return "dir/" + string(a.UID) }
+func (a RemoveDir) Subject() string        { return "dir/" + string(a.UID) }
 
 // Verb implements Action.
-func (EnsureImage) Verb() string     { return "pull" }
-func (PrepareVolumes) Verb() string  { return "prepare" }
-func (UpdateVolumes) Verb() string   { return "update" }
-func (CheckVolumes) Verb() string    { return "check" }
-func (RunSandbox) Verb() string      { return "run" }
-func (StartContainer) Verb() string  { return "start" }
-func (ResizeContainer) Verb() string { return "resize" }
-func (ResizePod) Verb() string       { return "resize" }
-func (StopContainer) Verb() string   { return "stop" }
-func (RemoveContainer) Verb() string { return "remove" }
-func (StopSandbox) Verb() string     { return "stop" }
-func (RemoveSandbox) Verb() string   { return "remove" }
-func (ReleaseVolumes) Verb() string  { return "release" }
-func (RemoveDir) Verb() string       { return "remove" }
+func (EnsureImage) Verb() string      { return "pull" }
+func (PrepareVolumes) Verb() string   { return "prepare" }
+func (UpdateVolumes) Verb() string    { return "update" }
+func (CheckVolumes) Verb() string     { return "check" }
+func (RunSandbox) Verb() string       { return "run" }
+func (StartContainer) Verb() string   { return "start" }
+func (ResizeContainer) Verb() string  { return "resize" }
+func (ResizePod) Verb() string        { return "resize" }
+func (StopContainer) Verb() string    { return "stop" }
+func (RemoveContainer) Verb() string  { return "remove" }
+func (StopSandbox) Verb() string      { return "stop" }
+func (RemoveSandbox) Verb() string    { return "remove" }
+func (ReleaseResources) Verb() string { return "release" }
+func (RemoveDir) Verb() string        { return "remove" }
 
 func (a EnsureImage) String() string {
 	return fmt.Sprintf("pull image %s for %s (%s)", a.Image, a.Container, a.Policy)
@@ -173,11 +173,11 @@ func (a ResizePod) String() string       { return "resize the pod's cgroup" }
 func (a StopContainer) String() string {
 	return fmt.Sprintf("stop %s within %s (%s)", a.Container, a.Grace.Round(time.Second), a.Why)
 }
-func (a RemoveContainer) String() string { return "remove exited container of " + a.Container }
-func (a StopSandbox) String() string     { return "stop sandbox (" + a.Why + ")" }
-func (a RemoveSandbox) String() string   { return "remove stopped sandbox" }
-func (a ReleaseVolumes) String() string  { return "release volumes" }
-func (a RemoveDir) String() string       { return "remove the pod's directory and logs" }
+func (a RemoveContainer) String() string  { return "remove exited container of " + a.Container }
+func (a StopSandbox) String() string      { return "stop sandbox (" + a.Why + ")" }
+func (a RemoveSandbox) String() string    { return "remove stopped sandbox" }
+func (a ReleaseResources) String() string { return "release volumes and cgroup" }
+func (a RemoveDir) String() string        { return "remove the pod's directory and logs" }
 
 // Subject implements Action.
 func (a StopForeign) Subject() string { return "sandbox/" + a.ID }
@@ -187,21 +187,21 @@ func (StopForeign) Verb() string { return "end" }
 
 func (StopForeign) String() string { return "stop the foreign pod within its own grace period" }
 
-func (StopForeign) sealed()     {}
-func (EnsureImage) sealed()     {}
-func (PrepareVolumes) sealed()  {}
-func (CheckVolumes) sealed()    {}
-func (UpdateVolumes) sealed()   {}
-func (RunSandbox) sealed()      {}
-func (StartContainer) sealed()  {}
-func (ResizeContainer) sealed() {}
-func (ResizePod) sealed()       {}
-func (StopContainer) sealed()   {}
-func (RemoveContainer) sealed() {}
-func (StopSandbox) sealed()     {}
-func (RemoveSandbox) sealed()   {}
-func (ReleaseVolumes) sealed()  {}
-func (RemoveDir) sealed()       {}
+func (StopForeign) sealed()      {}
+func (EnsureImage) sealed()      {}
+func (PrepareVolumes) sealed()   {}
+func (CheckVolumes) sealed()     {}
+func (UpdateVolumes) sealed()    {}
+func (RunSandbox) sealed()       {}
+func (StartContainer) sealed()   {}
+func (ResizeContainer) sealed()  {}
+func (ResizePod) sealed()        {}
+func (StopContainer) sealed()    {}
+func (RemoveContainer) sealed()  {}
+func (StopSandbox) sealed()      {}
+func (RemoveSandbox) sealed()    {}
+func (ReleaseResources) sealed() {}
+func (RemoveDir) sealed()        {}
 
 // IsSameOperation reports whether a and b have the same effect, so that b need not replace a if a
 // is in progress. Fields that do not change the effect, such as Why, may differ.
@@ -239,7 +239,7 @@ func IsCancellable(a Action) bool {
 // requested before the end of such an action is out of date.
 func IsObservable(a Action) bool {
 	switch a.(type) {
-	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseVolumes, RemoveDir, RunProbe, ReadMessage:
+	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseResources, RemoveDir, RunProbe, ReadMessage:
 		return false
 	}
 	return true

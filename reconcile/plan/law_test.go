@@ -182,7 +182,7 @@ func checkAction(in Input, a Action) error {
 				return fmt.Errorf("%s is in progress", b)
 			}
 		}
-	case ReleaseVolumes:
+	case ReleaseResources:
 		if in.DirsInUse[a.UID] {
 			return fmt.Errorf("a canceled start uses the volumes")
 		}

@@ -81,7 +81,7 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 			w.in.History.ReleasedSandboxes = with(w.in.History.ReleasedSandboxes, a.ID, true)
 			w.in.History.VolumesReady = false
 		}
-	case ReleaseVolumes:
+	case ReleaseResources:
 		if err == nil {
 			w.releaseDir(a)
 		}
@@ -105,7 +105,7 @@ func (w *world) applySize(before Failure, id, size string, err error) Failure {
 	return Failure{}
 }
 
-func (w *world) releaseDir(a ReleaseVolumes) {
+func (w *world) releaseDir(a ReleaseResources) {
 	for _, d := range w.in.PodDirs {
 		if d.UID == a.UID {
 			d.MayHaveVolumes = false

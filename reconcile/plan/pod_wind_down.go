@@ -2,8 +2,8 @@ package plan
 
 import "cmp"
 
-// windDown stops the sidecars and the sandbox of a finished pod, and releases its volumes. Then the
-// pod enters PhaseCleanedUp. Its records and logs are kept.
+// windDown stops the sidecars and the sandbox of a finished pod, and releases its volumes and its cgroup.
+// Then the pod enters PhaseCleanedUp. Its records and logs are kept.
 func (f *facts) windDown(d *Decision) {
 	if !f.in.History.Finished.AppliesTo(f.desired) {
 		fin := f.endOfPod()
@@ -34,7 +34,7 @@ func (f *facts) windDown(d *Decision) {
 		return
 	}
 	if f.mayHaveVolumes() {
-		f.addCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
+		f.addCleanup(d, ReleaseResources{UID: f.in.Desired.UID})
 		return
 	}
 	d.Phase = PhaseCleanedUp

@@ -134,7 +134,7 @@ func TestWindDown_DuringStart(t *testing.T) {
 		t.Errorf("volumes in use by a canceled start: got %s\nwant the volumes kept", d)
 	}
 	in.DirsInUse = nil
-	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(ReleaseVolumes{UID: in.Desired.UID}) {
+	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(ReleaseResources{UID: in.Desired.UID}) {
 		t.Errorf("volumes not in use: got %s\nwant the release of the volumes", d)
 	}
 }

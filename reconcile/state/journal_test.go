@@ -100,7 +100,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 			}
 		},
 		"release volumes": change(func(t *transition) {
-			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.PlanInput.Desired.UID}})
+			t.applyRemoval(result.Result{Action: plan.ReleaseResources{UID: t.PlanInput.Desired.UID}})
 		}),
 		"record a probe":       change(write),
 		"record a hook":        change(func(t *transition) { t.setPostStart("app", plan.PostStartState{Due: true}) }),

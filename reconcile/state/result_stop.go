@@ -35,7 +35,7 @@ func (t *transition) applyRemoval(f result.Result) {
 		t.PlanInput.Observed = withoutSandbox(t.PlanInput.Observed, a.ID)
 	case plan.StopForeign:
 		t.PlanInput.Observed = withoutSandbox(t.PlanInput.Observed, a.ID)
-	case plan.ReleaseVolumes:
+	case plan.ReleaseResources:
 		dir := plan.PodDir{UID: a.UID, Hash: t.dir(a.UID).Hash}
 		t.setDir(dir)
 		t.PlanInput.History.VolumesReady = false

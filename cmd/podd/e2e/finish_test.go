@@ -86,7 +86,8 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 }
 
 // untilWoundDown waits until podd reports its phase "rest" for a finished pod. Then podd has nothing
-// more to do for the pod, so the test fails if the sandbox is ready or a volume of the pod exists.
+// more to do for the pod, so the test fails if the sandbox is ready, or a volume or a cgroup of the pod
+// exists.
 func (d *daemon) untilWoundDown(pod string) {
 	d.t.Helper()
 	p := d.untilPod("is in podd's phase \"rest\"", pod, func(p *server.PodView) error {
@@ -106,6 +107,10 @@ func (d *daemon) untilWoundDown(pod string) {
 	}
 	if left, err := pathsIn(d.root() + "/pods/" + string(p.Pod.UID) + "/volumes"); err != nil || len(left) > 0 {
 		d.t.Errorf("volumes of the finished pod %s: got %q, error %v; want none", pod, left, err)
+	}
+	cgroups, err := d.podCgroups()
+	if left := slices.DeleteFunc(cgroups, func(path string) bool { return !strings.Contains(path, string(p.Pod.UID)) }); err != nil || len(left) > 0 {
+		d.t.Errorf("cgroups of the finished pod %s: got %q, error %v; want none", pod, left, err)
 	}
 }
 

@@ -40,6 +40,7 @@ func (l logDirs) MakeLogDirs(p *manifest.Pod, container string) error {
 func (logDirs) NextAttempts(*manifest.Pod) (map[string]uint32, error)           { return nil, nil }
 func (logDirs) HandleStart(*manifest.Pod, string, string, uint32, uint32) error { return nil }
 func (logDirs) Remove(context.Context, types.NamespacedName, types.UID) error   { return nil }
+func (logDirs) RemoveCgroup(context.Context, types.UID) error                   { return nil }
 func (logDirs) LastLines(context.Context, types.NamespacedName, types.UID, string, uint32) (string, error) {
 	return "", nil
 }

@@ -112,7 +112,7 @@ func operationType(a plan.Action) string {
 	case plan.UpdateVolumes, plan.CheckVolumes, plan.RunPostStart:
 		return metrics.OperationSync
 	case plan.RunPreStop, plan.StopContainer, plan.StopSandbox, plan.StopForeign,
-		plan.RemoveContainer, plan.RemoveSandbox, plan.ReleaseVolumes, plan.RemoveDir:
+		plan.RemoveContainer, plan.RemoveSandbox, plan.ReleaseResources, plan.RemoveDir:
 		return metrics.OperationKill
 	}
 	return ""

@@ -34,6 +34,11 @@ func (k logRetainer) LastLines(ctx context.Context, key types.NamespacedName, ui
 	return k.logs.LastLines(ctx, key, uid, container, attempt)
 }
 
+// RemoveCgroup implements effect.LogsAndCgroups.
+func (k logRetainer) RemoveCgroup(ctx context.Context, uid types.UID) error {
+	return k.logs.RemoveCgroup(ctx, uid)
+}
+
 // Remove implements effect.LogsAndCgroups. It waits until the logs of the pod are copied.
 func (k logRetainer) Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	k.out.finish(key)
