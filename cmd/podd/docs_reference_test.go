@@ -329,6 +329,7 @@ warns about feature gates that earlier releases had. These feature gates can be 
 | ` + "`CustomCPUCFSQuotaPeriod`" + ` | true | If false, any cpuCFSQuotaPeriod except 100ms is rejected. |
 | ` + "`DefaultPodSysctls`" + ` | false | If false, defaultPodSysctls is rejected. |
 | ` + "`SELinuxMount`" + ` | true | If false, a volume is mounted with an SELinux label only if ReadWriteOncePod is its only access mode. |
+| ` + "`HugepageAwareEviction`" + ` | true | If false, the node's huge pages count as available memory, for evictions and in /stats/summary. |
 | ` + "`PodsAPI`" + ` | true | If false, podd does not serve the gRPC API of pods (pods/v1alpha1) at pods-api/pods-api.sock in the root directory. |
 | ` + "`LoggingAlphaOptions`" + ` | false | If false, splitStream is rejected. |
 

@@ -67,9 +67,9 @@ func (m memInfo) field(name string) (int64, error) {
 // /stats/summary is the same. Memory of the kernel, such as its slab caches, counts as available,
 // because the kernel releases most of it on demand.
 //
-// Unlike in the kubelet, preallocated huge pages are in use, because no process can use them as
-// other memory.
-func (m memInfo) available() (pressure.Observation, error) {
+// Preallocated huge pages are in use, because no process can use them as other memory. As in a kubelet
+// without the feature gate HugepageAwareEviction, they are available if hugePagesAvailable is set.
+func (m memInfo) available(hugePagesAvailable bool) (pressure.Observation, error) {
 	var errs []error
 	value := func(name string) int64 {
 		n, err := m.field(name)
@@ -79,7 +79,7 @@ func (m memInfo) available() (pressure.Observation, error) {
 	total := value("MemTotal")
 	pageCache := value("Cached") + value("Buffers") + value("SwapCached")
 	used := value("AnonPages") + pageCache - value("Inactive(file)")
-	if _, ok := m["Hugetlb"]; ok { // missing in a kernel without huge pages
+	if _, ok := m["Hugetlb"]; ok && !hugePagesAvailable { // missing in a kernel without huge pages
 		used += value("Hugetlb")
 	}
 	return pressure.Observation{Capacity: total, Available: max(total-max(used, 0), 0)}, errors.Join(errs...)
@@ -102,4 +102,12 @@ func ReadHugePages() map[v1.ResourceName]int64 {
 		bytesBySize[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = n * size.Value()
 	}
 	return bytesBySize
+}
+
+// ReadHugePageBytes returns the total size in bytes of all huge pages.
+func ReadHugePageBytes() (total int64) {
+	for _, bytes := range ReadHugePages() {
+		total += bytes
+	}
+	return total
 }

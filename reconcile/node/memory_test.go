@@ -27,25 +27,27 @@ HugePages_Total:       0
 func TestMemInfo_Available(t *testing.T) {
 	const total = 8388608
 	for name, test := range map[string]struct {
-		meminfo string
-		want    int64 // in KiB
+		meminfo            string
+		hugePagesAvailable bool
+		want               int64 // in KiB
 	}{
-		"kernel memory is available": {slabHeavyHost, total - (1228800 + 819200 + 20480 + 10240) + 348160},
-		"huge pages are used":        {slabHeavyHost + "Hugetlb:  2097152 kB\n", total - (1228800 + 819200 + 20480 + 10240) + 348160 - 2097152},
-		"more used than present":     {slabHeavyHost + "Hugetlb:  8388608 kB\n", 0},
+		"kernel memory is available": {slabHeavyHost, false, total - (1228800 + 819200 + 20480 + 10240) + 348160},
+		"huge pages are used":        {slabHeavyHost + "Hugetlb:  2097152 kB\n", false, total - (1228800 + 819200 + 20480 + 10240) + 348160 - 2097152},
+		"huge pages are available":   {slabHeavyHost + "Hugetlb:  2097152 kB\n", true, total - (1228800 + 819200 + 20480 + 10240) + 348160},
+		"more used than present":     {slabHeavyHost + "Hugetlb:  8388608 kB\n", false, 0},
 	} {
-		got, err := parseMemInfo(test.meminfo).available()
+		got, err := parseMemInfo(test.meminfo).available(test.hugePagesAvailable)
 		if want := (pressure.Observation{Capacity: total << 10, Available: test.want << 10}); err != nil || got != want {
 			t.Errorf("%s: got %+v, error %v; want %+v", name, got, err, want)
 		}
 	}
 	for _, field := range []string{"MemTotal", "AnonPages", "Inactive(file)"} {
-		_, err := parseMemInfo(strings.Replace(slabHeavyHost, field+":", "Other:", 1)).available()
+		_, err := parseMemInfo(strings.Replace(slabHeavyHost, field+":", "Other:", 1)).available(false)
 		if err == nil || !strings.Contains(err.Error(), "no field "+field) {
 			t.Errorf("without %s: got error %v, want an error that names the field", field, err)
 		}
 	}
-	if _, err := parseMemInfo(strings.Replace(slabHeavyHost, "20480 kB", "many", 1)).available(); err == nil || !strings.Contains(err.Error(), "Buffers of /proc/meminfo") {
+	if _, err := parseMemInfo(strings.Replace(slabHeavyHost, "20480 kB", "many", 1)).available(false); err == nil || !strings.Contains(err.Error(), "Buffers of /proc/meminfo") {
 		t.Errorf("invalid value: got error %v, want an error that names the field", err)
 	}
 }

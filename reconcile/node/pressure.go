@@ -24,15 +24,18 @@ type PressureObserver struct {
 	hasNoImageDiskSize bool // the last observation found that the image file system has no size
 }
 
-// ObserverOptions are the options of a PressureObserver. All fields are required.
+// ObserverOptions are the options of a PressureObserver. All fields except HugePagesAvailable are
+// required.
 type ObserverOptions struct {
 	RootDir string
 	Runtime imageFilesystems
 	// MeasureAllPods returns the working set and the memory limit of all pods; a limit of 0 means
 	// that there is none.
 	MeasureAllPods func() (workingSet, limit int64, err error)
-	Record         func([]event.Event)
-	Log            *slog.Logger
+	// HugePagesAvailable is set if huge pages count as available memory.
+	HugePagesAvailable bool
+	Record             func([]event.Event)
+	Log                *slog.Logger
 }
 
 // imageFilesystems is the part of *cri.Client that a PressureObserver uses.
@@ -118,7 +121,7 @@ func (p *PressureObserver) Observe() pressure.Observations {
 	default:
 	}
 	out := pressure.Observations{Signals: map[pressure.Signal]pressure.Observation{}}
-	memory, err := observeMemory()
+	memory, err := observeMemory(p.o.HugePagesAvailable)
 	if p.check("memory", err) {
 		out.Signals[pressure.MemoryAvailable] = memory
 	}
@@ -178,10 +181,10 @@ func (p *PressureObserver) checkImageDisk(images pressure.Observation, at time.T
 }
 
 // observeMemory returns the memory of the host.
-func observeMemory() (pressure.Observation, error) {
+func observeMemory(hugePagesAvailable bool) (pressure.Observation, error) {
 	m, err := readMemInfo()
 	if err != nil {
 		return pressure.Observation{}, err
 	}
-	return m.available()
+	return m.available(hugePagesAvailable)
 }

@@ -14,12 +14,18 @@ type NodeInfo struct {
 	// PoddStarted is the time at which the podd process was started. It is not the time at which
 	// the node booted.
 	PoddStarted time.Time
+	// HugePageBytes is the total size of the node's huge pages. They are not available memory, because
+	// no process can use them as other memory, but the kernel does not add them to the working set.
+	HugePageBytes uint64
 }
 
 // Summarize returns the kubelet's summary of a sample and a disk measurement. If d is nil,
 // the summary contains only CPU and memory.
 func Summarize(n NodeInfo, s *Sample, d *Disk) *api.Summary {
 	node := toContainerStats("", s.Node)
+	if m := node.Memory; m != nil && m.AvailableBytes != nil {
+		m.AvailableBytes = available(*m.AvailableBytes, n.HugePageBytes)
+	}
 	out := &api.Summary{
 		Node: api.NodeStats{
 			NodeName: n.Name, CPU: node.CPU, Memory: node.Memory, Swap: node.Swap, StartTime: node.StartTime,

@@ -104,6 +104,24 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
+// TestSummarize_HugePages checks that huge pages are not available memory, in the whole summary and in the
+// summary of CPU and memory.
+func TestSummarize_HugePages(t *testing.T) {
+	for name, test := range map[string]struct{ hugePages, want uint64 }{
+		"none":               {0, 60000},
+		"less than the rest": {50000, 10000},
+		"all of the rest":    {60000, 0},
+		"more than the rest": {70000, 0},
+	} {
+		for _, d := range []*Disk{fixedDisk(), nil} {
+			memory := Summarize(NodeInfo{HugePageBytes: test.hugePages}, fixedSample(), d).Node.Memory
+			if got := *memory.AvailableBytes; got != test.want || *memory.WorkingSetBytes != 40000 {
+				t.Errorf("%s, with disks %t: got %d available bytes and a working set of %d, want %d and 40000", name, d != nil, got, *memory.WorkingSetBytes, test.want)
+			}
+		}
+	}
+}
+
 // TestContainers checks that the result of Containers has cAdvisor's labels, and that Containers does not
 // modify the sample.
 func TestContainers(t *testing.T) {

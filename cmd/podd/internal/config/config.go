@@ -168,6 +168,9 @@ type Resources struct {
 	// IgnoreEvictionInAllocatable is set if the thresholds of Eviction do not reduce the allocatable
 	// resources.
 	IgnoreEvictionInAllocatable bool
+	// HugePagesAvailable is set if the node's huge pages count as available memory, for evictions and in
+	// /stats/summary.
+	HugePagesAvailable bool
 	// DisableMemoryNotifications is set if podd detects a lack of memory only with its periodic checks,
 	// and not with notifications of the kernel.
 	DisableMemoryNotifications bool

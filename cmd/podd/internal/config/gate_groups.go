@@ -46,7 +46,7 @@ var gateGroups = []gateGroup{{
 	lacksFeature: true,
 	reason:       "podd does not have this feature",
 	gates: []string{
-		"CSIVolumeHealth", "ChangeContainerStatusOnKubeletRestart", "GitRepoVolumeDriver", "HugepageAwareEviction", "ImageVolumeWithDigest",
+		"CSIVolumeHealth", "ChangeContainerStatusOnKubeletRestart", "GitRepoVolumeDriver", "ImageVolumeWithDigest",
 		"KubeletAllocatedPodsEndpoint", "MutableCSINodeAllocatableCount", "RuntimeClassInImageCriApi",
 	},
 }, {

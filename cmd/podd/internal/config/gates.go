@@ -68,6 +68,7 @@ var switchableGates = map[string]bool{
 	gateCustomQuotaPeriod:  true,
 	gateSplitStream:        false,
 	gateSELinuxMount:       true,
+	gateHugePageEviction:   true,
 }
 
 // gateRotateServing is the feature gate of serverTLSBootstrap.
@@ -78,6 +79,9 @@ const gatePodsAPI = "PodsAPI"
 
 // gateSELinuxMount is the feature gate of SELinux labels for mounts with any access mode.
 const gateSELinuxMount = "SELinuxMount"
+
+// gateHugePageEviction is the feature gate that subtracts huge pages from the available memory of the node.
+const gateHugePageEviction = "HugepageAwareEviction"
 
 // isGateEnabled reports whether a gate of switchableGates is enabled.
 func isGateEnabled(k *kubelet.KubeletConfiguration, gate string) bool {

@@ -56,7 +56,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 		measure = func() (workingSet, limit int64, err error) { return 0, 0, nil }
 	}
 	p.observer = node.NewPressureObserver(node.ObserverOptions{
-		RootDir: b.cfg.RootDir, Runtime: client, MeasureAllPods: measure, Record: t.record, Log: b.log,
+		RootDir: b.cfg.RootDir, Runtime: client, MeasureAllPods: measure, HugePagesAvailable: b.cfg.HugePagesAvailable, Record: t.record, Log: b.log,
 	})
 	p.options = eviction.ManagerOptions{
 		Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish, Record: t.record, Reports: c.reportCache.All, Router: c.router, Usage: usage,

@@ -116,11 +116,15 @@ func newParts(b processState) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var hugePageBytes func() int64
+	if !cfg.HugePagesAvailable {
+		hugePageBytes = node.ReadHugePageBytes
+	}
 	usage := meter.New(meter.Options{
 		Node: rendered, StartTime: b.startTime, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
 		RuntimeCgroup: cfg.RuntimeCgroup, SystemCgroup: cfg.SystemCgroup,
-		OnVolumeMeasured: t.metrics.RecordVolumeMeasurement,
-		OnSample:         t.trimmer.RecordActivity, // so that podd can later free the memory for the response to a scrape
+		HugePageBytes: hugePageBytes, OnVolumeMeasured: t.metrics.RecordVolumeMeasurement,
+		OnSample: t.trimmer.RecordActivity, // so that podd can later free the memory for the response to a scrape
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, StartTime: b.startTime,

@@ -32,15 +32,11 @@ func ReadResources(cfg *config.Config) (capacity, allocatable render.Resources, 
 // Allocatable returns the part of capacity that pods can request. It returns an error if no
 // CPU, memory or disk space remains for pods.
 func Allocatable(cfg *config.Resources, capacity render.Resources) (render.Resources, error) {
-	var hugePages int64
-	for _, size := range node.ReadHugePages() {
-		hugePages += size
-	}
 	policy := cfg.Eviction
 	if cfg.IgnoreEvictionInAllocatable {
 		policy = pressure.Policy{}
 	}
-	return computeAllocatable(capacity, cfg.Reserved, policy, hugePages)
+	return computeAllocatable(capacity, cfg.Reserved, policy, node.ReadHugePageBytes())
 }
 
 // podsLimit returns the limits of the cgroup of all pods. Unlike allocatable resources, the limits

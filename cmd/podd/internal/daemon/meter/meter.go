@@ -23,7 +23,7 @@ import (
 	"podd/server"
 )
 
-// Options are the options of a Meter. CSI and the names of cgroups are optional.
+// Options are the options of a Meter. CSI, HugePageBytes and the names of cgroups are optional.
 type Options struct {
 	Node      render.Node
 	StartTime time.Time // when podd started
@@ -34,6 +34,9 @@ type Options struct {
 	// RuntimeCgroup and SystemCgroup are the cgroups of the container runtime and of other processes of
 	// the host; "" if they are unknown.
 	RuntimeCgroup, SystemCgroup string
+	// HugePageBytes returns the total size of the node's huge pages. If it is nil, huge pages count as
+	// available memory.
+	HugePageBytes func() int64
 	// OnSample is called before the cgroups of the pods are read.
 	OnSample func()
 	// OnVolumeMeasured is called after the usage of a volume was measured. source is
@@ -43,9 +46,10 @@ type Options struct {
 
 // A Meter measures the node and the pods in the View. It implements server.Meter.
 type Meter struct {
-	node    stats.NodeInfo
-	state   server.Viewer
-	sampler *stats.Sampler
+	node          stats.NodeInfo // without HugePageBytes
+	hugePageBytes func() int64   // Options.HugePageBytes
+	state         server.Viewer
+	sampler       *stats.Sampler
 }
 
 var _ server.Meter = (*Meter)(nil)
@@ -61,7 +65,7 @@ func New(o Options) *Meter {
 	}
 	disks := &diskMeter{rootDir: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI, onVolumeMeasured: o.OnVolumeMeasured}
 	return &Meter{
-		node: stats.NodeInfo{Name: o.Node.Name, PoddStarted: o.StartTime}, state: o.State,
+		node: stats.NodeInfo{Name: o.Node.Name, PoddStarted: o.StartTime}, hugePageBytes: o.HugePageBytes, state: o.State,
 		sampler: stats.New(stats.Options{
 			Pods: func() []stats.Pod {
 				o.OnSample()
@@ -116,12 +120,16 @@ func sampledContainer(c *v1.ContainerStatus) (_ stats.Container, isRunning bool)
 
 // Summary implements server.Meter.
 func (m *Meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, error) {
+	node := m.node
+	if m.hugePageBytes != nil {
+		node.HugePageBytes = uint64(m.hugePageBytes())
+	}
 	if cpuAndMemory {
 		s, err := m.sampler.SampleBasic(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return stats.Summarize(m.node, s, nil), nil
+		return stats.Summarize(node, s, nil), nil
 	}
 	d, err := m.sampler.MeasureDisks(ctx)
 	if err != nil {
@@ -131,7 +139,7 @@ func (m *Meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, e
 	if err != nil {
 		return nil, err
 	}
-	return stats.Summarize(m.node, s, d), nil
+	return stats.Summarize(node, s, d), nil
 }
 
 // Containers implements server.Meter.

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -72,5 +73,25 @@ func TestUsage(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, u.Pods, cmpopts.IgnoreFields(server.ResourceUsage{}, "NanoCores")); diff != "" {
 		t.Errorf("usage of the pods (-want +got):\n%s", diff)
+	}
+}
+
+// TestSummary_HugePages checks that huge pages are not available memory, unless HugePageBytes is nil.
+func TestSummary_HugePages(t *testing.T) {
+	for name, test := range map[string]struct {
+		hugePageBytes func() int64
+		wantAvailable bool
+	}{
+		"all memory is huge pages":      {func() int64 { return math.MaxInt64 }, false},
+		"huge pages count as available": {nil, true},
+	} {
+		m := &Meter{hugePageBytes: test.hugePageBytes, sampler: stats.New(stats.Options{Pods: func() []stats.Pod { return nil }})}
+		summary, err := m.Summary(t.Context(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := *summary.Node.Memory.AvailableBytes; got > 0 != test.wantAvailable {
+			t.Errorf("%s: got %d bytes of available memory, want more than 0: %t", name, got, test.wantAvailable)
+		}
 	}
 }
