@@ -173,8 +173,9 @@ e2e-node: go ## Run Kubernetes' tests of a kubelet (test/e2e_node); E2E_NODE: sp
 	PODD_NODE_SUITE='$(or $(E2E_NODE),\[NodeConformance\])' PODD_NODE_SUITE_FLAGS='$(E2E_NODE_FLAGS)' go test $(E2ETAGS) -count 1 -timeout 4h -v -run '^TestNodeSuite$$' ./cmd/podd/e2e/nodesuite
 
 # The machine is emulated and slow, so target test does not run it. VM=--step=nfs runs one
-# step, VM=--from=nfs that step and the steps after it.
-vm: go ## Test in a virtual machine: systemd, cgroup v2, swap, power cuts (25 minutes)
+# step, VM=--from=nfs that step and the steps after it. The last steps, whose names begin with node-,
+# run Kubernetes' tests of a kubelet, whose first build takes many minutes.
+vm: go ## Test in a virtual machine: systemd, cgroup v2, swap, power cuts (hours)
 	@[ "$$(id -u)" = 0 ] || { echo "make vm creates a disk image and must run as root: sudo make vm"; exit 1; }
 	@go build -o bin/stack ./cmd/stack && exec bin/stack vm --version $(VERSION) $(VM)
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"podd/runtime/runtimetest/stack/tools"
@@ -43,6 +43,10 @@ func (v vmCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
+	selected, err := selectSteps(v.Step, v.From)
+	if err != nil {
+		return err
+	}
 	disk, err := tools.EnsureDisk(ctx, slog.Default())
 	if err != nil {
 		return err
@@ -50,7 +54,7 @@ func (v vmCmd) Run(ctx context.Context) error {
 	printStep("disk", "Debian with systemd and cgroup v2", disk.Took)
 	startTime := time.Now()
 	h := vmRunner{vmCmd: v, newDisk: disk, options: vm.Options{Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
-	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
+	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload, slices.ContainsFunc(selected, step.needsNodeSuite)); err != nil {
 		return err
 	}
 	printStep("payload", "podd, its tests and packages, two container runtimes and images", time.Since(startTime))
@@ -61,7 +65,7 @@ func (v vmCmd) Run(ctx context.Context) error {
 	if err := errors.Join(tools.MakeXFS(ctx, h.options.XFS, stateDiskSize), tools.MakeExt4(ctx, h.options.Ext4, stateDiskSize)); err != nil {
 		return err
 	}
-	return h.runSteps(ctx)
+	return h.runSteps(ctx, selected)
 }
 
 // stateDiskSize is the size in bytes of each disk for podd's state. The image of the disk is a
@@ -100,17 +104,8 @@ func (h *vmRunner) cutPower() {
 	}
 }
 
-func (h *vmRunner) runSteps(ctx context.Context) error {
-	firstStep := 0
-	if h.From != "" {
-		if firstStep = slices.IndexFunc(steps, func(s step) bool { return s.name == h.From }); firstStep < 0 {
-			return fmt.Errorf("--from=%s: there is no step with this name", h.From)
-		}
-	}
-	for _, s := range steps[firstStep:] {
-		if !strings.Contains(s.name, h.Step) {
-			continue
-		}
+func (h *vmRunner) runSteps(ctx context.Context, selected []step) error {
+	for _, s := range selected {
 		if err := h.runStep(ctx, s); err != nil {
 			return fmt.Errorf("step %s: %w", s.name, err)
 		}
@@ -133,9 +128,9 @@ func (h *vmRunner) runStep(ctx context.Context, s step) error {
 			return err
 		}
 	}
-	if s.kernel != h.options.KernelParameters {
+	if memory := cmp.Or(s.memory, defaultMemory); s.kernel != h.options.KernelParameters || memory != h.options.Memory {
 		h.cutPower()
-		h.options.KernelParameters = s.kernel
+		h.options.KernelParameters, h.options.Memory = s.kernel, memory
 	}
 	if h.machine == nil {
 		startTime := time.Now()

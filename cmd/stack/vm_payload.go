@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -19,11 +20,11 @@ import (
 const payloadMountPoint = "/payload"
 
 // payloadSize is the maximum size of the payload. The image of the payload is a sparse file.
-const payloadSize = "1G"
+const payloadSize = "3G"
 
 // makePayload creates a disk image with everything that runs in the machine: podd, the test
-// binaries, two runtimes and packages.
-func makePayload(ctx context.Context, version, dir, image string) error {
+// binaries, two runtimes, packages and, if withNodeSuite is true, Kubernetes' tests of a kubelet.
+func makePayload(ctx context.Context, version, dir, image string, withNodeSuite bool) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
@@ -44,6 +45,11 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	}
 	if err := copyPackages(ctx, dir); err != nil {
 		return fmt.Errorf("copying the packages for the virtual machine: %w", err)
+	}
+	if withNodeSuite {
+		if err := addNodeSuite(ctx, dir); err != nil {
+			return fmt.Errorf("copying Kubernetes' tests of a kubelet for the virtual machine: %w", err)
+		}
 	}
 	if err := tools.MakeImage(ctx, "payload", dir, image, payloadSize); err != nil {
 		return err
@@ -74,6 +80,63 @@ func copyPackages(ctx context.Context, dir string) error {
 		return err
 	}
 	return os.CopyFS(filepath.Join(dir, "repository"), os.DirFS(repository))
+}
+
+// addNodeSuite adds Kubernetes' tests of a kubelet to the payload in dir, with the programs and images
+// that they need. There, podd has the name kubelet.
+func addNodeSuite(ctx context.Context, dir string) error {
+	suite, err := tools.EnsureNodeSuite(ctx, slog.Default())
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(dir, nodeSuiteDir)
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	for _, file := range []*string{&suite.Ginkgo, &suite.Images, &suite.Program, &suite.DevicePlugin} {
+		name := filepath.Base(*file)
+		if err := copyFile(*file, filepath.Join(to, name)); err != nil {
+			return err
+		}
+		*file = filepath.Join(payloadMountPoint, nodeSuiteDir, name)
+	}
+	suite.Suite = "" // the program of another suite
+	data, err := json.MarshalIndent(suite, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(to, "tools.json"), data, 0o644); err != nil {
+		return err
+	}
+	for name, target := range map[string]string{"kubelet": "../podd", "sudo": "../" + nodeSuiteTests} {
+		if err := os.Symlink(target, filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	for _, build := range []*exec.Cmd{
+		buildTests(ctx, filepath.Join(dir, nodeSuiteTests), "./cmd/podd/e2e/nodesuite"),
+		exec.CommandContext(ctx, "go", "build", "-o", to, "./cmd/podd/e2e/nodesuite/nmeter", "./cmd/podd/e2e/nodesuite/perl"),
+	} {
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building programs: %w: %s", err, out)
+		}
+	}
+	return nil
+}
+
+// copyFile copies a program or another file to a new file.
+func copyFile(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
 }
 
 // A packer copies directories to the payload, each directory once.

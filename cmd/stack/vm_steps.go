@@ -3,8 +3,12 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
+	"podd/runtime/runtimetest/stack/tools"
 	"podd/runtime/runtimetest/vm"
 )
 
@@ -16,9 +20,12 @@ type step struct {
 	env               string // environment variables, as "NAME=value …"
 	tests             string // value of -test.run
 	kernel            string // additional parameters of the kernel; the machine boots for this step and again after it
+	memory            string // memory of the machine, like "4G"; the machine boots for this step and again after it; "" means defaultMemory
 	cutsPower         bool   // the power is cut after the step
 	needsNewDisk      bool   // the step runs on a new disk, which is discarded after the step
 }
+
+const defaultMemory = "2G"
 
 // cgroupTests selects the end-to-end tests that depend on cgroups or the init system.
 const cgroupTests = "^(TestCgroups|TestFullNode|TestPodResources|TestEnv.*|TestSystemdNotify)$"
@@ -33,6 +40,22 @@ const (
 
 // crashTests selects the tests that kill containers, sandboxes and podd.
 const crashTests = "^(TestKilledContainerRestarts|TestLostSandboxIsReplaced|TestTermination_KilledDaemon)$"
+
+// nodeSuiteTests is the test binary of package nodesuite, which needs the files in nodeSuiteDir.
+const (
+	nodeSuiteTests = "nodesuite.test"
+	nodeSuiteDir   = "node-suite"
+)
+
+// nodeStep returns a step that runs the specs of Kubernetes' tests of a kubelet that match an expression.
+func nodeStep(name, description, specs string) step {
+	dir := path.Join(payloadMountPoint, nodeSuiteDir)
+	return step{
+		name: "node-" + name, description: "Kubernetes' tests of a kubelet: " + description,
+		binary: nodeSuiteTests, tests: "^TestNodeSuite$", memory: "4G", needsNewDisk: true,
+		env: fmt.Sprintf("PODD_NODE_SUITE_PROGRAMS=%[1]s %[2]s=%[1]s/tools.json PODD_NODE_SUITE='%[3]s'", dir, tools.NodeSuiteFileEnv, specs),
+	}
+}
 
 // steps run in this order. All of them share one disk, except those with needsNewDisk.
 var steps = []step{
@@ -67,6 +90,33 @@ var steps = []step{
 	{name: "unbroken", description: "the last valid version of the manifest runs", binary: "machine.test", tests: "^TestAfterCut$"},
 	{name: "churn", description: "pods are added and removed", binary: "machine.test", tests: "^TestChurn$", cutsPower: true},
 	{name: "settled", description: "exactly the desired pods run", binary: "machine.test", tests: "^TestAfterCut$"},
+	nodeStep("memory", "MemoryQoS", "MemoryQoS"),
+	nodeStep("swap", "swap", `\] Swap \[`),
+	nodeStep("cgroups", "cgroups and OOM scores", `Cgroup reconciliation|Node Container Manager|\[Feature:OOMScoreAdj\]|OOMKiller for pod using more memory`),
+	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*restart`),
+	nodeStep("stats", "statistics and metrics", "Summary API|should report container metrics"),
+	nodeStep("shutdown", "node shutdown", "GracefulNodeShutdown"),
+	nodeStep("network", "network devices and protocols", `PrivilegedPod|\[Feature:SCTPConnectivity\]`),
+}
+
+// needsNodeSuite reports whether the step runs Kubernetes' tests of a kubelet.
+func (s step) needsNodeSuite() bool { return s.binary == nodeSuiteTests }
+
+// selectSteps returns the steps whose names contain a text, starting with the step with the name from.
+// If from is empty, it starts with the first step.
+func selectSteps(text, from string) (selected []step, err error) {
+	first := 0
+	if from != "" {
+		if first = slices.IndexFunc(steps, func(s step) bool { return s.name == from }); first < 0 {
+			return nil, fmt.Errorf("--from=%s: there is no step with this name", from)
+		}
+	}
+	for _, s := range steps[first:] {
+		if strings.Contains(s.name, text) {
+			selected = append(selected, s)
+		}
+	}
+	return selected, nil
 }
 
 // shellCommand returns the shell command for a step. Timeouts are long, because emulation is slow.

@@ -24,6 +24,7 @@ type Options struct {
 	XFS     string     // the image of XFSDevice; the machine writes to it
 	Ext4    string     // the image of Ext4Device; the machine writes to it
 	Dir     string     // directory to which the console's log is written
+	Memory  string     // memory of the machine, like "2G"
 	// KernelParameters are added to the command line of the kernel, such as "security=selinux".
 	KernelParameters string
 }
@@ -155,7 +156,7 @@ func (o Options) consoleTail() string {
 func (o Options) command() *exec.Cmd {
 	cmd := exec.Command("qemu-system-x86_64",
 		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
-		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2G",
+		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", o.Memory,
 		"-kernel", o.Disk.Kernel, "-initrd", o.Disk.Initrd, "-append", "root=/dev/vda rw console=ttyS0 panic=-1 "+o.KernelParameters,
 		// With cache=unsafe, the host's page cache contains the writes of the machine, so that they
 		// are not lost when qemu is killed.

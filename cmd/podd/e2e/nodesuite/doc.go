@@ -10,8 +10,13 @@
 // kubelet as a unit of systemd. The private host has no systemd, so package systemd replaces
 // systemd-run and systemctl. D-Bus and journald are missing.
 //
-// The file skip.txt lists the specs that do not run, and why. make e2e-node runs the tests, as root
-// and with the build tag e2e:
+// Some specs require what the private host cannot have: systemd, logind, cgroup v2, swap or all
+// capabilities. The last steps of make vm run these specs in a virtual machine:
+//
+//	make vm VM=--step=node-memory  # MemoryQoS; the file vm_steps.go of cmd/stack lists the other steps
+//
+// The file skip.txt lists the specs that do not run, and why. make e2e-node runs the tests on the
+// private host, as root and with the build tag e2e:
 //
 //	make e2e-node                                           # [NodeConformance]
 //	make e2e-node E2E_NODE='Eviction|GarbageCollect'        # specs that match a regular expression

@@ -153,11 +153,11 @@ func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, e
 		}
 	}
 	if ref.Name() == perlImage {
-		if files["bin/perl"], err = os.ReadFile(filepath.Join(programs, "perl")); err != nil {
+		if files["bin/perl"], err = os.ReadFile(filepath.Join(thisHost.programs, "perl")); err != nil {
 			return nil, err
 		}
 	}
-	files["bin/nmeter"], err = os.ReadFile(filepath.Join(programs, "nmeter"))
+	files["bin/nmeter"], err = os.ReadFile(filepath.Join(thisHost.programs, "nmeter"))
 	return files, err
 }
 

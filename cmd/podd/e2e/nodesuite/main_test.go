@@ -20,12 +20,12 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// programs is the directory on the private host with podd and the programs of package systemd.
-var programs = filepath.Join(privatehost.Root, "bin")
-
 func TestMain(m *testing.M) {
 	systemd.Main()     // does not return in the process of a program of systemd
 	privatehost.Main() // does not return in process 1 of the private host
+	if thisHost.isMachine {
+		harness.Exit(runOnMachine(m))
+	}
 	if privatehost.IsInside() {
 		os.Exit(m.Run())
 	}

@@ -22,8 +22,8 @@ type skip struct {
 
 // parseSkips parses skip.txt. Each entry is a line with the reason, which starts with "#", and a
 // line with the regular expression. An entry does not apply if its reason is that the specs require a
-// flag, and flags contains this flag.
-func parseSkips(text string, flags []string) ([]skip, error) {
+// flag, and flags contains this flag, or that they require the virtual machine, and the suite runs on it.
+func parseSkips(text string, flags []string, onMachine bool) ([]skip, error) {
 	var all []skip
 	reason := ""
 	for line := range strings.Lines(text) {
@@ -36,6 +36,7 @@ func parseSkips(text string, flags []string) ([]skip, error) {
 			reason = ""
 		case reason == "":
 			return nil, fmt.Errorf("skip.txt: %q has no reason; write one in the line above", line)
+		case onMachine && strings.HasPrefix(reason, "requires the virtual machine: "):
 		case slices.ContainsFunc(flags, func(flag string) bool { return strings.HasPrefix(reason, "requires the flag "+flag+";") }):
 		default:
 			specs, err := regexp.Compile(line)
@@ -67,12 +68,21 @@ func reasonFor(name string, skips []skip) string {
 	return "no entry"
 }
 
-func TestParseSkips_Flag(t *testing.T) {
-	const text = "# requires the flag --a; fails with others\nA\n\n# is slow\nB\n"
-	for flags, want := range map[string]string{"": "(A)|(B)", "--a": "(B)", "--b": "(A)|(B)"} {
-		skips, err := parseSkips(text, strings.Fields(flags))
-		if got := expression(skips); err != nil || got != want {
-			t.Errorf("with the flags %q: got %q, error %v; want %q", flags, got, err, want)
+func TestParseSkips_Requirements(t *testing.T) {
+	const text = "# requires the flag --a; fails with others\nA\n\n# is slow\nB\n\n# requires the virtual machine: reads memory.min\nC\n"
+	for name, test := range map[string]struct {
+		flags     string
+		onMachine bool
+		want      string
+	}{
+		"no flag":             {want: "(A)|(B)|(C)"},
+		"the required flag":   {flags: "--a", want: "(B)|(C)"},
+		"another flag":        {flags: "--b", want: "(A)|(B)|(C)"},
+		"the virtual machine": {onMachine: true, want: "(A)|(B)"},
+	} {
+		skips, err := parseSkips(text, strings.Fields(test.flags), test.onMachine)
+		if got := expression(skips); err != nil || got != test.want {
+			t.Errorf("%s: got %q, error %v; want %q", name, got, err, test.want)
 		}
 	}
 }

@@ -15,21 +15,21 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"podd/cmd/podd/e2e/junit"
-	"podd/cmd/podd/e2e/nodesuite/privatehost"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/registry"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// baseConfig is the configuration of the kubelet: the suite's own default and, at the end, settings that
-// a test host may need. The suite completes this configuration.
+// baseConfig is the configuration of the kubelet: the suite's own default, but swap is permitted.
+// thisHost.config is added to it, and the suite completes it.
 //
 //go:embed base.yaml
-var baseConfig []byte
+var baseConfig string
 
 // suiteFlags contains the additional flags of the suite.
 var suiteFlags = strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))
@@ -37,13 +37,19 @@ var suiteFlags = strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))
 // privateRegistry is the registry that the suite runs in a pod. It requires a password.
 const privateRegistry = "localhost:5000"
 
-// runtimeConfig is the configuration of the runtime handler that the specs of RuntimeClasses use. %q
-// is the path of runc.
+// runtimeConfig is the configuration of OOM scores and of the runtime handlers, one of which only the
+// specs of RuntimeClasses use. %q is the path of runc, and %t is whether the suite runs on a virtual
+// machine, on which runc creates cgroups with systemd and may lower OOM scores.
 const runtimeConfig = `version = 3
+[plugins."io.containerd.cri.v1.runtime"]
+restrict_oom_score_adj = %[3]t
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+SystemdCgroup = %[2]t
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.test-handler]
 runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.test-handler.options]
-BinaryName = %q
+BinaryName = %[1]q
+SystemdCgroup = %[2]t
 `
 
 // TestNodeSuite runs the specs that match $PODD_NODE_SUITE.
@@ -52,7 +58,7 @@ func TestNodeSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	skips, err := parseSkips(skipText, suiteFlags)
+	skips, err := parseSkips(skipText, suiteFlags, thisHost.isMachine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +66,8 @@ func TestNodeSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf(runtimeConfig, set.Runc)
-	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(privatehost.Disk, "c"), Config: config})
+	config := fmt.Sprintf(runtimeConfig, set.Runc, thisHost.isMachine, !thisHost.isMachine)
+	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(thisHost.disk, "c"), Config: config})
 	for _, dir := range []string{"", "stack", "stack/root", "stack/run"} { // for user namespaces, whose root enters these directories
 		if err := os.Chmod(filepath.Join(runtime.Dir, dir), 0o711); err != nil {
 			t.Fatal(err)
@@ -81,9 +87,9 @@ func TestNodeSuite(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(usualConfig), 0o755), os.WriteFile(usualConfig, []byte(config), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(privatehost.Disk, "suite")
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(suite.Program, filepath.Join(dir, "e2e_node.test")), os.Symlink(filepath.Join(programs, "kubelet"), filepath.Join(dir, "kubelet")),
-		os.WriteFile(filepath.Join(dir, "base.yaml"), baseConfig, 0o600)); err != nil {
+	dir := filepath.Join(thisHost.disk, "suite")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(suite.Program, filepath.Join(dir, "e2e_node.test")), os.Symlink(filepath.Join(thisHost.programs, "kubelet"), filepath.Join(dir, "kubelet")),
+		os.WriteFile(filepath.Join(dir, "base.yaml"), []byte(baseConfig+thisHost.config), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	focus := cmp.Or(os.Getenv("PODD_NODE_SUITE"), `\[NodeConformance\]`)
@@ -108,14 +114,14 @@ func run(ctx context.Context, suite tools.NodeSuite, runtime *stack.Stack, dir, 
 		return err
 	}
 	defer output.Close()
-	args := []string{"--procs", "4", "--timeout", "3h", "--no-color", "--silence-skips", "--junit-report", "junit.xml", "--output-dir", "reports",
+	args := []string{"--procs", strconv.Itoa(thisHost.processes), "--timeout", "3h", "--no-color", "--silence-skips", "--junit-report", "junit.xml", "--output-dir", "reports",
 		"--focus", focus, "--skip", expression(skips), "e2e_node.test", "--",
 		"--container-runtime-endpoint", runtime.Endpoint(), "--container-runtime-pid-file", "",
 		"--kubelet-config-file", filepath.Join(dir, "base.yaml"), "--kubelet-flags", "--cluster-domain=cluster.local", "--dns-domain", "cluster.local",
 		"--prepull-images=false", "--report-dir", filepath.Join(dir, "reports")}
 	cmd := exec.CommandContext(ctx, suite.Ginkgo, append(args, suiteFlags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
-	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+thisHost.programs+":"+os.Getenv("PATH"))
 	return cmd.Run()
 }
 

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 )
 
@@ -19,6 +20,11 @@ const nodeSuiteRecipe = "2"
 // EnsureNodeSuite returns the suite and its images. If they do not exist, EnsureNodeSuite builds
 // them, which takes many minutes.
 func EnsureNodeSuite(ctx context.Context, log *slog.Logger) (NodeSuite, error) {
+	if file := os.Getenv(NodeSuiteFileEnv); file != "" {
+		var given NodeSuite
+		err := readGiven(file, NodeSuiteFileEnv, &given)
+		return given, err
+	}
 	conformance, err := EnsureConformance(ctx, log)
 	if err != nil {
 		return NodeSuite{}, err

@@ -76,7 +76,7 @@ func setUp(dir string) error {
 	if err := leaveRootCgroup(); err != nil {
 		return err
 	}
-	return errors.Join(unix.Sethostname([]byte("node")), connect())
+	return errors.Join(unix.Sethostname([]byte("node")), Connect())
 }
 
 // mountKernel mounts the file systems of the kernel, which show the namespaces of the process that
@@ -201,8 +201,8 @@ func mountOverlay(lower, changes string) error {
 // address is the address of the private host, in a network for tests (RFC 2544).
 const address = "198.18.0.1"
 
-// connect adds a network device with an address and a default route.
-func connect() error {
+// Connect adds a network device with an address and a default route.
+func Connect() error {
 	for _, words := range []string{
 		"link set lo up", "link add uplink type veth peer name wire", "link set uplink up", "link set wire up",
 		"addr add " + address + "/24 dev uplink", "route add default dev uplink",

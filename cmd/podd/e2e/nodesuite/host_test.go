@@ -1,0 +1,75 @@
+//go:build e2e
+
+package nodesuite
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/e2e/nodesuite/privatehost"
+)
+
+// A host is where the suite runs.
+type host struct {
+	// programs is the directory with podd, under the name kubelet, and the programs that the host
+	// lacks. On the private host, these include all programs of package systemd.
+	programs  string
+	disk      string // directory for the files of the suite and of the runtime
+	config    string // YAML that is added to the configuration of the kubelet
+	processes int    // number of processes that run specs without the label Serial
+	isMachine bool   // whether it is a virtual machine that is used for nothing else, with systemd and cgroup v2
+}
+
+// The private host may have cgroup v1, and root may have no CAP_SYS_RESOURCE. On the virtual machine, podd
+// may change the parameters of the kernel.
+const (
+	privateHostConfig = "cgroupDriver: cgroupfs\nfailCgroupV1: false\noomScoreAdj: 0\n"
+	machineConfig     = "cgroupDriver: systemd\nprotectKernelDefaults: false\n"
+)
+
+// thisHost is a virtual machine if $PODD_NODE_SUITE_PROGRAMS is set. Otherwise it is the private host.
+var thisHost = findHost(os.Getenv("PODD_NODE_SUITE_PROGRAMS"))
+
+func findHost(machinePrograms string) host {
+	if machinePrograms != "" {
+		return host{programs: machinePrograms, disk: "/var/lib/node-suite", config: machineConfig, processes: 1, isMachine: true}
+	}
+	return host{programs: filepath.Join(privatehost.Root, "bin"), disk: privatehost.Disk, config: privateHostConfig, processes: 4}
+}
+
+// prepareMachine gives the virtual machine what the specs require and its disk does not have: a
+// network device, swap, and logind. It also lowers the OOM score of this process and so that of
+// containerd, as a unit of systemd would.
+func prepareMachine() error {
+	if err := os.Mkdir(thisHost.disk, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-999"), 0); err != nil {
+		return err
+	}
+	if err := privatehost.Connect(); err != nil {
+		return err
+	}
+	for _, command := range []string{
+		"fallocate --length 2G /swapfile", "chmod 600 /swapfile", "mkswap /swapfile", "swapon /swapfile",
+		"systemctl unmask systemd-logind", "systemctl start dbus systemd-logind",
+	} {
+		words := strings.Fields(command)
+		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", command, err, out)
+		}
+	}
+	return nil
+}
+
+// runOnMachine runs the tests on the virtual machine, which keeps their changes.
+func runOnMachine(m *testing.M) (exitCode int, err error) {
+	if err := prepareMachine(); err != nil {
+		return 1, fmt.Errorf("preparing the virtual machine: %w", err)
+	}
+	return m.Run(), nil
+}
