@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,7 +51,10 @@ type StorageOptions struct {
 	Reports func() []*state.Report // returns the current pods
 	Router  evictor
 	Layers  layerReader
-	Log     *slog.Logger
+	// HasImageDisk reports whether images or writable layers are in another file system than the pod
+	// directories.
+	HasImageDisk func(context.Context) (bool, error)
+	Log          *slog.Logger
 	// Restarts reports whether an evicted pod of a manifest on this node starts again; see
 	// plan.Eviction.
 	Restarts bool
@@ -100,7 +104,8 @@ type measurement struct {
 // check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
 // It does not measure pods without a limit. After all other measurements, check calls the runtime
 // once to measure the writable layers, because the runtime can be slow. The layers are measured
-// only for pods that exceed no limit without their layers.
+// only for pods that exceed no limit without their layers. If a container exceeds its limit with its
+// layer, check calls the runtime again to find out whether the layer counts toward this limit.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var measurements, needLayers []*measurement
 	for _, r := range k.o.Reports() {
@@ -114,6 +119,7 @@ func (k *StorageLimiter) check(ctx context.Context) {
 		}
 	}
 	k.addLayers(ctx, needLayers)
+	k.findImageDisk(ctx, needLayers)
 	for _, m := range needLayers {
 		k.evict(ctx, m)
 	}
@@ -262,5 +268,25 @@ func (k *StorageLimiter) addLayers(ctx context.Context, measurements []*measurem
 	if err == nil && !isReported && !k.hasLoggedMissingLayers {
 		k.hasLoggedMissingLayers = true
 		k.o.Log.Warn("runtime does not report writable layers; they are not counted toward limits of ephemeral-storage")
+	}
+}
+
+// findImageDisk sets HasImageDisk in the measurements of the pods with a container that exceeds its
+// limit. For other pods, it makes no difference. If the file systems are unknown, the writable layers
+// are not counted toward the limits of containers.
+func (k *StorageLimiter) findImageDisk(ctx context.Context, measurements []*measurement) {
+	measurements = slices.DeleteFunc(slices.Clone(measurements), func(m *measurement) bool {
+		exceeded := m.usage.ExceededLimit(&m.report.Pod.Spec)
+		return exceeded == nil || exceeded.Signal != plan.SignalContainerLimit
+	})
+	if len(measurements) == 0 {
+		return
+	}
+	requestCtx, cancel := context.WithTimeout(ctx, checkInterval)
+	defer cancel()
+	hasImageDisk, err := k.o.HasImageDisk(requestCtx)
+	for _, m := range measurements {
+		m.usage.HasImageDisk = hasImageDisk || err != nil
+		m.recordFailure(layersPart, err)
 	}
 }

@@ -159,6 +159,45 @@ func TestStorageLimiter(t *testing.T) {
 	}
 }
 
+// TestStorageLimiter_ImageDisk checks that the writable layer of a container does not count toward the
+// limit of the container if the runtime has its own disk. podd determines this only if it matters.
+func TestStorageLimiter_ImageDisk(t *testing.T) {
+	for name, tt := range map[string]struct {
+		layer        int64
+		hasImageDisk bool
+		err          error
+		wantCalls    int
+		want         string // signal of the eviction
+	}{
+		"below the limit":                 {1 << 20, false, nil, 0, ""},
+		"above the limit, one disk":       {2 << 20, false, nil, 1, "ephemeralcontainerfs.limit"},
+		"above the limit, disk of images": {2 << 20, true, nil, 1, ""},
+		"above the limit, disk unknown":   {2 << 20, false, runtime.ErrUnavailable, 1, ""},
+		"above the limit of the pod":      {4 << 20, true, nil, 0, "ephemeralpodfs.limit"},
+	} {
+		p := diskPod("p", "1Mi")
+		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "other"})
+		p.Spec.Containers[1].Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("2Mi")}
+		got, calls := evictions{}, 0
+		var log strings.Builder
+		NewStorageLimiter(StorageOptions{
+			Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Reports: podsOf(p), Router: got,
+			Layers:       &layers{of: map[string]int64{"app": tt.layer}, reported: true},
+			HasImageDisk: func(context.Context) (bool, error) { calls++; return tt.hasImageDisk, tt.err },
+			Log:          slog.New(slog.NewTextHandler(&log, nil)),
+		}).check(t.Context())
+		if signal := got["p"].StorageLimit; signal != tt.want || len(got) > 0 != (tt.want != "") {
+			t.Errorf("%s: got %d evictions with the signal %q, want %q", name, len(got), signal, tt.want)
+		}
+		if calls != tt.wantCalls {
+			t.Errorf("%s: got %d calls of HasImageDisk, want %d", name, calls, tt.wantCalls)
+		}
+		if failed := tt.err != nil; strings.Contains(log.String(), "failed") != failed {
+			t.Errorf("%s: log: got %s, want a failure %t", name, log.String(), failed)
+		}
+	}
+}
+
 // TestStorageLimiter_Deleted checks that a limit also applies to a pod that is being deleted: if
 // the pod exceeds the limit, its grace period is shortened.
 func TestStorageLimiter_Deleted(t *testing.T) {

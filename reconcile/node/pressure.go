@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -38,7 +40,7 @@ type ObserverOptions struct {
 	Log                *slog.Logger
 }
 
-// imageFilesystems is the part of *cri.Client that a PressureObserver uses.
+// imageFilesystems is the part of *cri.Client that a PressureObserver and HasImageDisk use.
 type imageFilesystems interface {
 	ImageFsInfo(ctx context.Context) (images, containers []runtime.Filesystem, err error)
 }
@@ -111,6 +113,25 @@ func (p *PressureObserver) locate(ctx context.Context) (s storage, ok bool) {
 		s.layers = layers[0].Mountpoint
 	}
 	return s, true
+}
+
+// HasImageDisk reports whether the images or the writable layers of the runtime are in another file
+// system than the directory dir.
+func HasImageDisk(ctx context.Context, client imageFilesystems, dir string) (bool, error) {
+	images, layers, err := client.ImageFsInfo(ctx)
+	if err != nil {
+		return false, fmt.Errorf("requesting the file systems of images: %w", err)
+	}
+	id, err := filesystemID(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range slices.Concat(images, layers) {
+		if other, err := filesystemID(f.Mountpoint); err != nil || other != id {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // Observe implements eviction.Observer. It omits signals that cannot be read, and logs the error

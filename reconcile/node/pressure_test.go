@@ -78,6 +78,36 @@ func TestPressureObserver(t *testing.T) {
 	}
 }
 
+// TestHasImageDisk checks that a file system of images or of writable layers that is not the file system of
+// the pods is found.
+func TestHasImageDisk(t *testing.T) {
+	dir := t.TempDir()
+	here, other, missing := runtime.Filesystem{Mountpoint: dir}, runtime.Filesystem{Mountpoint: "/proc"}, runtime.Filesystem{Mountpoint: dir + "/missing"}
+	for name, tt := range map[string]struct {
+		runtime *fakeStorage
+		want    bool
+		err     string
+	}{
+		"no file system":  {runtime: &fakeStorage{}},
+		"one file system": {runtime: &fakeStorage{images: []runtime.Filesystem{here}, layers: []runtime.Filesystem{here}}},
+		"separate images": {runtime: &fakeStorage{images: []runtime.Filesystem{other}, layers: []runtime.Filesystem{here}}, want: true},
+		"separate layers": {runtime: &fakeStorage{images: []runtime.Filesystem{here}, layers: []runtime.Filesystem{other}}, want: true},
+		"runtime failed":  {runtime: &fakeStorage{err: errors.New("unavailable")}, err: "requesting the file systems of images: unavailable"},
+		"missing on host": {runtime: &fakeStorage{images: []runtime.Filesystem{missing}}, err: "no such file or directory"},
+	} {
+		got, err := HasImageDisk(t.Context(), tt.runtime, dir)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%s: got error %v, want %q", name, err, tt.err)
+			}
+			continue
+		}
+		if err != nil || got != tt.want {
+			t.Errorf("%s: got %t, error %v; want %t", name, got, err, tt.want)
+		}
+	}
+}
+
 // TestPressureObserver_Hangs checks that a runtime that does not respond does not delay
 // observations, and that its last mount points remain in use.
 func TestPressureObserver_Hangs(t *testing.T) {

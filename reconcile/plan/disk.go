@@ -21,6 +21,10 @@ type DiskUse struct {
 	Layers, Logs, Messages map[string]int64
 	// HostsFile is the size of the hosts file, to which all containers of the pod can write.
 	HostsFile int64
+	// HasImageDisk reports whether images or writable layers are in another file system than the pod
+	// directories. As in the kubelet, the limits of containers then do not apply to writable layers,
+	// but the limit of the pod does.
+	HasImageDisk bool
 	// Incomplete contains the parts of the pod whose usage may be larger than measured, because
 	// they were not measured completely.
 	Incomplete IncompleteMeasurements
@@ -66,7 +70,7 @@ type ExceededLimit struct {
 const (
 	signalVolumeLimit    = "emptydirfs.limit"
 	signalPodLimit       = "ephemeralpodfs.limit"
-	signalContainerLimit = "ephemeralcontainerfs.limit"
+	SignalContainerLimit = "ephemeralcontainerfs.limit"
 )
 
 // Message returns the reason and the remedy.
@@ -79,9 +83,9 @@ func (l *ExceededLimit) Message() string { return l.Reason + " " + l.Remedy }
 //   - the limit of a volume;
 //   - the limit of the pod, which is the sum of its containers' limits. It applies to the whole
 //     DiskUse, including ephemeral containers;
-//   - the limit of a container, which applies to its layer, logs and termination messages. Init
-//     containers other than sidecars have no limit of their own. The kubelet also ignores the
-//     limits of sidecars; podd checks them.
+//   - the limit of a container, which applies to its logs and termination messages, and to its
+//     layer unless HasImageDisk is set. Init containers other than sidecars have no limit of their
+//     own.
 func (u DiskUse) ExceededLimit(spec *v1.PodSpec) *ExceededLimit {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
@@ -112,8 +116,11 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) *ExceededLimit {
 			continue
 		}
 		limit, used := c.Resources.Limits.StorageEphemeral(), u.containerUsage(c.Name)
+		if u.HasImageDisk {
+			used -= u.Layers[c.Name]
+		}
 		if limit.Sign() > 0 && limit.CmpInt64(used) < 0 {
-			return &ExceededLimit{signalContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q.", c.Name, limit), usageRemedy(used)}
+			return &ExceededLimit{SignalContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q.", c.Name, limit), usageRemedy(used)}
 		}
 	}
 	return nil

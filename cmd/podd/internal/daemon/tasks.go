@@ -140,6 +140,7 @@ func (p *parts) sweepRunOnce(ctx context.Context) error {
 func (p *parts) limitStorage(ctx context.Context) error {
 	return eviction.NewStorageLimiter(eviction.StorageOptions{
 		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Reports: p.reportCache.All, Router: p.router, Layers: p.client, Log: p.log, Restarts: true,
+		HasImageDisk:   func(ctx context.Context) (bool, error) { return node.HasImageDisk(ctx, p.client, p.cfg.RootDir) },
 		ReportProblems: func(_ context.Context, problems []manifest.Problem) { p.state.SetUnlimitedPods(problems) },
 	}).Run(ctx)
 }

@@ -144,6 +144,7 @@ func (r *Runner) Begin(ctx context.Context) {
 	})
 	limits := eviction.NewStorageLimiter(eviction.StorageOptions{
 		Disk: rootdir.PodDirs(r.dir), Node: r.node, Reports: r.reportCache.All, Router: r.router, Layers: r.client, Log: r.log,
+		HasImageDisk: func(ctx context.Context) (bool, error) { return node.HasImageDisk(ctx, r.client, r.dir) },
 		ReportProblems: func(_ context.Context, problems []manifest.Problem) {
 			for _, p := range problems {
 				r.log.Error("podd cannot enforce all storage limits of pods", "err", p.Message)
