@@ -19,6 +19,10 @@ const (
 	observeInterval = 10 * time.Second
 	// minObserveInterval is the interval if pods could reach the threshold of a disk within a second.
 	minObserveInterval = time.Second
+	// minEventInterval is the minimum interval between two observations because of notifications about
+	// memory. A cgroup at its limit can cause 100 notifications per second although the node has enough
+	// memory.
+	minEventInterval = time.Second
 )
 
 // A Manager observes the node and publishes its pressure conditions. If the node is short of a
@@ -85,7 +89,7 @@ type Observer interface {
 // memoryNotifier is the part of *memorywatch.Watcher that a Manager uses.
 type memoryNotifier interface {
 	Events() <-chan struct{}
-	Arm(distance int64)
+	Arm(node, pods int64)
 }
 
 // A UsageReader measures the resource usage of pods.
@@ -109,7 +113,8 @@ func NewManager(o ManagerOptions) *Manager {
 func (m *Manager) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	completed := m.o.Observer.Completed()
+	completed, memoryEvents := m.o.Observer.Completed(), m.o.Memory.Events()
+	var resumeEvents <-chan time.Time // nil while memoryEvents is received
 	for {
 		select {
 		case <-ctx.Done():
@@ -117,7 +122,11 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-completed:
 			completed = nil
 		case <-timer.C:
-		case <-m.o.Memory.Events():
+		case <-memoryEvents:
+			memoryEvents, resumeEvents = nil, time.After(minEventInterval)
+		case <-resumeEvents: // an event of the meantime is still in the channel
+			memoryEvents, resumeEvents = m.o.Memory.Events(), nil
+			continue
 		}
 		timer.Reset(m.check(ctx))
 	}
@@ -165,7 +174,7 @@ func (m *Manager) observe(ctx context.Context) (pressure.Decision, pressure.Obse
 	amounts := m.o.Observer.Observe()
 	d := pressure.Decide(m.o.Policy, m.state, amounts, time.Now())
 	m.state = d.State
-	m.o.Memory.Arm(m.o.Policy.MemoryDistance(amounts))
+	m.o.Memory.Arm(m.o.Policy.MemoryDistance(amounts, pressure.MemoryAvailable), m.o.Policy.MemoryDistance(amounts, pressure.AllocatableMemoryAvailable))
 	isKnown := m.isKnown || amounts.IsComplete
 	if m.publishedConditions == nil || *m.publishedConditions != d.Conditions || m.isKnown != isKnown {
 		m.publishedConditions, m.isKnown = &d.Conditions, isKnown

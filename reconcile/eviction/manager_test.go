@@ -21,7 +21,7 @@ type fakeNode struct {
 	events       chan struct{}
 	completed    chan struct{} // nil, or closed when observations become complete
 	isComplete   bool
-	armed        []int64
+	armed        [][2]int64 // the arguments of all calls of Arm
 }
 
 func newFakeNode() *fakeNode {
@@ -36,6 +36,7 @@ func (n *fakeNode) Observe() pressure.Observations {
 		Layout: pressure.Layout{Nodefs: 1, Imagefs: 1, Containerfs: 1}, IsComplete: n.isComplete,
 		Signals: map[pressure.Signal]pressure.Observation{
 			pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory}, pressure.NodefsAvailable: {Capacity: 1000 << 30, Available: n.disk << 30},
+			pressure.AllocatableMemoryAvailable: {Capacity: 500, Available: 250},
 		},
 	}
 }
@@ -51,16 +52,18 @@ func (n *fakeNode) Completed() <-chan struct{} { return n.completed }
 
 func (n *fakeNode) Events() <-chan struct{} { return n.events }
 
-func (n *fakeNode) Arm(distance int64) {
+func (n *fakeNode) Arm(node, pods int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.armed = append(n.armed, distance)
+	n.armed = append(n.armed, [2]int64{node, pods})
 }
 
-// hardPolicy has a hard threshold of 100 bytes for memory and of 100 GiB for the disk.
+// hardPolicy has hard thresholds of 100 bytes for the memory of the node and of all pods, and of 100 GiB
+// for the disk.
 var hardPolicy = pressure.Policy{
 	Thresholds: []pressure.Threshold{
 		{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100}}, {Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Amount: 100 << 30}},
+		{Signal: pressure.AllocatableMemoryAvailable, Limit: pressure.Limit{Amount: 100}},
 	},
 	TransitionPeriod: time.Minute,
 }
@@ -92,8 +95,8 @@ func TestManager_Conditions(t *testing.T) {
 		}
 		expect("start", 0, 1, "[] []")
 		n.mu.Lock()
-		if !slices.Equal(n.armed, []int64{901}) {
-			t.Errorf("armed: got %v, want [901]", n.armed)
+		if want := [][2]int64{{901, 151}}; !slices.Equal(n.armed, want) {
+			t.Errorf("armed: got %v, want %v", n.armed, want)
 		}
 		n.mu.Unlock()
 		expect("intervals", 25*time.Second, 2)
@@ -103,6 +106,54 @@ func TestManager_Conditions(t *testing.T) {
 		n.setMemory(500)
 		expect("transition period", 59*time.Second, 5)
 		expect("end of the transition period", time.Second, 1, "[] []")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestManager_EventRate checks that the first notification of the kernel causes an observation at once,
+// and that later ones cause at most one observation per second. The last one must not be lost.
+func TestManager_EventRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode()
+		m := newManagerTest(hardPolicy)
+		m.o.Observer, m.o.Memory = n, n
+		m.o.Publish = func(context.Context, Published) {}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- m.Run(ctx) }()
+		expect := func(name string, want int) {
+			t.Helper()
+			synctest.Wait()
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.observed != want {
+				t.Errorf("%s: got %d observations, want %d", name, n.observed, want)
+			}
+			n.observed = 0
+		}
+		notify := func() {
+			select {
+			case n.events <- struct{}{}:
+			default: // as in memorywatch.Watcher
+			}
+		}
+		expect("start", 1)
+		notify()
+		expect("first notification", 1)
+		for range 250 {
+			time.Sleep(10 * time.Millisecond)
+			notify()
+		}
+		expect("notifications for 2.5 s", 2)
+		time.Sleep(500 * time.Millisecond)
+		expect("0.5 s after the last notification", 1)
+		time.Sleep(2 * time.Second)
+		expect("no notification", 0)
+		notify()
+		expect("notification after a pause", 1)
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

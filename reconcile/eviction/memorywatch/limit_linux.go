@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// A limitWatch makes the kernel report changes of the files memory.events (cgroup v2). A nil
+// A limitWatch makes the kernel report changes of the files memory.events.local (cgroup v2). A nil
 // limitWatch does nothing.
 type limitWatch struct {
 	inotify *os.File
@@ -31,13 +32,11 @@ func (w *Watcher) openLimitWatch(files []string) error {
 	l := &limitWatch{inotify: os.NewFile(uintptr(fd), "inotify"), files: files, log: w.log}
 	w.limits = l
 	w.readers.Go(func() {
-		buf := make([]byte, 16*unix.SizeofInotifyEvent)
-		for {
-			if _, err := l.inotify.Read(buf); err != nil {
-				return // close has closed the file
-			}
-			w.notify()
-		}
+		buf := make([]byte, 256*unix.SizeofInotifyEvent) // more events than the kernel sends in minReadInterval
+		forward(func() error {
+			_, err := l.inotify.Read(buf)
+			return err // close has closed the file
+		}, w.notify, w.closed)
 	})
 	return nil
 }
@@ -54,7 +53,12 @@ func (l *limitWatch) add() {
 	}
 	for _, file := range l.files {
 		var watchErr error
-		_ = connection.Control(func(fd uintptr) { _, watchErr = unix.InotifyAddWatch(int(fd), file, unix.IN_MODIFY) })
+		for _, path := range []string{file, strings.TrimSuffix(file, ".local")} { // before Linux 5.2, there is no memory.events.local
+			_ = connection.Control(func(fd uintptr) { _, watchErr = unix.InotifyAddWatch(int(fd), path, unix.IN_MODIFY) })
+			if !errors.Is(watchErr, fs.ErrNotExist) {
+				break
+			}
+		}
 		if watchErr != nil && !errors.Is(watchErr, fs.ErrNotExist) {
 			l.log.Debug("watching the memory limit of the pods failed; podd checks the memory periodically", "path", file, "err", watchErr)
 		}

@@ -1,9 +1,9 @@
 // Package memorywatch receives notifications of the kernel when the memory of the node may be
 // short, so that podd need not wait for its next check.
 //
-//	cgroup v1: threshold of memory.usage_in_bytes (eventfd)     ─┐
-//	cgroup v2: memory.events of the cgroup of all pods (inotify) ─┼▶ Events
-//	/proc/pressure/memory: PSI trigger                           ─┘
+//	cgroup v1: thresholds of memory.usage_in_bytes (eventfd)           ─┐
+//	cgroup v2: memory.events.local of the cgroup of all pods (inotify) ─┼▶ Events
+//	/proc/pressure/memory: PSI trigger                                 ─┘
 //
 // A Watcher uses all kinds of notifications that the host has. Without any of them, it sends no
 // event. A lost notification only delays the detection of memory pressure until the next check.
@@ -15,10 +15,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,10 +25,9 @@ import (
 // called by the same goroutine.
 type Watcher struct {
 	events     chan struct{} // capacity 1
+	closed     chan struct{} // closed by Close
 	log        *slog.Logger
-	cgroup     string // directory of the memory cgroup (v1); "" if it has no notifications
-	armedUsage int64  // usage in bytes at which the registered notification is sent; 0 if there is none
-	usage      *os.File
+	node, pods usageWatch
 	stop       *os.File // closing the trigger's poll; nil without a trigger
 	limits     *limitWatch
 	readers    sync.WaitGroup
@@ -40,11 +37,15 @@ type Watcher struct {
 type Paths struct {
 	// MemoryCgroup is the directory of the root memory cgroup (v1); "" if there is none.
 	MemoryCgroup string
+	// PodsMemoryCgroups are the possible directories of the memory cgroup of all pods (v1). They need
+	// not exist.
+	PodsMemoryCgroups []string
 	// Pressure is the file of the memory pressure of the node (PSI).
 	Pressure string
-	// LimitEvents are the possible paths of the file memory.events (v2) of the cgroup of all pods.
-	// The files need not exist. The kernel changes a file when the cgroup reaches a limit and when
-	// it kills a process of the cgroup.
+	// LimitEvents are the possible paths of the file memory.events.local (v2) of the cgroup of all pods.
+	// The files need not exist. The kernel changes a file when the cgroup reaches a limit. Unlike
+	// memory.events, the file does not change when a container reaches its own limit, because then the
+	// node is not short of memory.
 	LimitEvents []string
 }
 
@@ -57,9 +58,9 @@ var psiTriggers = [...]string{"some 100000 1000000\x00", "some 200000 2000000\x0
 // Open returns a Watcher. Notifications that the host does not support are logged at level debug,
 // because podd then checks the memory periodically.
 func Open(p Paths, log *slog.Logger) *Watcher {
-	w := &Watcher{events: make(chan struct{}, 1), log: log}
-	if _, err := os.Stat(filepath.Join(p.MemoryCgroup, "cgroup.event_control")); p.MemoryCgroup != "" && err == nil {
-		w.cgroup = p.MemoryCgroup
+	w := &Watcher{events: make(chan struct{}, 1), closed: make(chan struct{}), log: log, pods: usageWatch{dirs: p.PodsMemoryCgroups}}
+	if p.MemoryCgroup != "" {
+		w.node.dirs = []string{p.MemoryCgroup}
 	}
 	if err := w.openTrigger(p.Pressure); err != nil {
 		log.Debug("the kernel sends no notifications of memory pressure (PSI); podd checks the memory periodically", "err", err)
@@ -136,85 +137,38 @@ func (w *Watcher) pollTrigger(trigger, stop int) {
 	}
 }
 
-// Arm requests an event when the usage of memory has grown by distance bytes. A distance of 0 or
-// less requests none. The request replaces the earlier one. Without cgroup v1 for memory, Arm
-// ignores distance. It then only requests events when the cgroup of all pods reaches a limit, if
-// this cgroup exists by now.
-func (w *Watcher) Arm(distance int64) {
+// Arm requests an event when the memory usage of the node has grown by node bytes, and another one when
+// the usage of all pods has grown by pods bytes. An amount of 0 or less requests none. The requests
+// replace the earlier ones. Without cgroup v1 for memory, Arm ignores both amounts. It then only requests
+// events when the cgroup of all pods reaches a limit, if this cgroup exists by now.
+func (w *Watcher) Arm(node, pods int64) {
 	w.limits.add()
-	if w.cgroup == "" {
-		return
-	}
-	usage, err := readUsage(w.cgroup)
-	if err == nil && distance > 0 && w.usage != nil && isNear(w.armedUsage, usage+distance) {
-		return
-	}
-	w.disarm()
-	if err == nil && distance > 0 {
-		err = w.register(usage + distance)
-	}
-	if err != nil {
-		w.log.Debug("the kernel sends no notifications of the memory usage; podd checks the memory periodically", "err", err)
-		w.cgroup = ""
-	}
+	w.arm(&w.node, node)
+	w.arm(&w.pods, pods)
 }
 
-// isNear reports whether two amounts of memory differ by at most 16 MiB. Registering a notification
-// again for a smaller difference would not be worth the system calls.
-func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= 16<<20 }
+// minReadInterval is the minimum interval between two notifications of a usage or limit that podd reads.
+const minReadInterval = time.Second
 
-// readUsage returns the memory usage of a cgroup in bytes.
-func readUsage(cgroup string) (int64, error) {
-	text, err := os.ReadFile(filepath.Join(cgroup, usageFile))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-}
-
-const usageFile = "memory.usage_in_bytes"
-
-// register requests an event when the memory usage of the cgroup crosses limit.
-func (w *Watcher) register(limit int64) error {
-	watched, err := os.Open(filepath.Join(w.cgroup, usageFile))
-	if err != nil {
-		return err
-	}
-	defer watched.Close()
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return fmt.Errorf("creating an eventfd: %w", err)
-	}
-	events := os.NewFile(uintptr(fd), "eventfd")
-	control := fmt.Sprintf("%d %d %d", fd, watched.Fd(), limit)
-	if err := os.WriteFile(filepath.Join(w.cgroup, "cgroup.event_control"), []byte(control), 0); err != nil {
-		events.Close()
-		return err
-	}
-	w.usage, w.armedUsage = events, limit
-	w.readers.Go(func() {
-		buf := make([]byte, 8) // an eventfd returns a 64-bit counter
-		for {
-			if _, err := events.Read(buf); err != nil {
-				return // disarm has closed the file
-			}
-			w.notify()
+// forward calls notify after each successful call of read. It returns when read returns an error or stop
+// is closed. Between two calls of read, it waits for minReadInterval. The kernel merges the
+// notifications of that time, of which there may be 100 per second, and keeps them for the next read.
+func forward(read func() error, notify func(), stop <-chan struct{}) {
+	for read() == nil {
+		notify()
+		select {
+		case <-stop:
+			return
+		case <-time.After(minReadInterval):
 		}
-	})
-	return nil
-}
-
-// disarm removes the registered notification, if there is one.
-func (w *Watcher) disarm() {
-	if w.usage != nil {
-		w.usage.Close() // this also ends the goroutine that reads the file
-		w.usage, w.armedUsage = nil, 0
 	}
 }
 
 // Close ends all notifications and waits for the goroutines of w.
 func (w *Watcher) Close() {
-	w.disarm()
+	close(w.closed)
+	w.node.disarm()
+	w.pods.disarm()
 	w.limits.close()
 	if w.stop != nil {
 		w.stop.Close()

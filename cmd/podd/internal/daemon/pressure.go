@@ -139,10 +139,13 @@ func notificationPaths(root string, log *slog.Logger) memorywatch.Paths {
 		case !slices.Contains(h.Controllers, "memory"):
 		case h.IsV2:
 			for _, at := range kubepods {
-				paths.LimitEvents = append(paths.LimitEvents, filepath.Join(h.Path, at, "memory.events"))
+				paths.LimitEvents = append(paths.LimitEvents, filepath.Join(h.Path, at, "memory.events.local"))
 			}
 		default:
 			paths.MemoryCgroup = h.Path
+			for _, at := range kubepods {
+				paths.PodsMemoryCgroups = append(paths.PodsMemoryCgroups, filepath.Join(h.Path, at))
+			}
 		}
 	}
 	return paths

@@ -74,7 +74,7 @@ func (n *pressuredNode) Completed() <-chan struct{} { return nil }
 
 func (n *pressuredNode) Events() <-chan struct{} { return nil }
 
-func (n *pressuredNode) Arm(int64) {}
+func (n *pressuredNode) Arm(node, pods int64) {}
 
 func (n *pressuredNode) PodUsage(context.Context, v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
 	return nil, nil
