@@ -161,7 +161,8 @@ func writeFormerFlags(b *strings.Builder) {
 		"podd also accepts these flags of earlier kubelets, since Kubernetes 1.3, so that it starts with an\n" +
 		"old unit file. It prints a warning for each of them. The value of a renamed flag is applied. All\n" +
 		"other flags are ignored, except `--register-schedulable=false`, which creates an unschedulable\n" +
-		"Node. `--container-runtime` must be `remote`.\n\n" +
+		"Node. `--container-runtime` must be `remote`. The values of `--registry-qps`, `--event-qps` and\n" +
+		"`--kube-api-qps` can have a fraction of zero, such as 5.0, as in Kubernetes 1.5.\n\n" +
 		row("flags", "replacement") + row("---", "---"))
 	for _, f := range config.AllFormerFlags() {
 		replacement := f.Replacement

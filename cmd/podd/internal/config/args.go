@@ -78,6 +78,12 @@ func (n *normalizer) normalize(arg string) error {
 		}
 		value, hasValue = n.next(), true
 	}
+	if formerFractions[name] {
+		var err error
+		if value, err = removeFraction(value); err != nil {
+			return fmt.Errorf("--%s: %w", writtenName, err)
+		}
+	}
 	if isServed {
 		n.kongArgs = append(n.kongArgs, formatFlag(name, value, hasValue))
 		return nil

@@ -12,7 +12,7 @@ import (
 // TestNormalizeArgs checks the arguments that NormalizeArgs leaves for kong (kongArgs), the names of the
 // flags that kong does not have (unsupported), and the errors.
 func TestNormalizeArgs(t *testing.T) {
-	noValue := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false, "allowed-unsafe-sysctls": false}
+	noValue := map[string]bool{"strict": true, "max-pods": false, "registry-qps": false, "kube-api-qps": false, "pod-max-pids": false, "allowed-unsafe-sysctls": false}
 	tests := []struct {
 		args        string
 		kongArgs    string
@@ -53,6 +53,13 @@ func TestNormalizeArgs(t *testing.T) {
 		{args: "--reserved-memory 0", err: "--reserved-memory: must have the form NODE:NAME=QUANTITY[,NAME=QUANTITY][;NODE:…]"},
 		{args: "--reserved-memory a:memory=1Gi", err: "--reserved-memory: must have the form NODE:NAME=QUANTITY[,NAME=QUANTITY][;NODE:…]"},
 		{args: "--feature-gates A=sure", err: "--feature-gates: must contain A=true or A=false"},
+		{args: "--registry-qps=5.0 --kube-api-qps 1e1 --registry_qps=5", kongArgs: "--registry-qps=5 --kube-api-qps=10 --registry-qps=5"},
+		{args: "--registry-qps=2.5", err: "--registry-qps: must be an integer; earlier kubelets also accepted fractions; set 3"},
+		{args: "--kube-api-qps=0.1", err: "--kube-api-qps: must be an integer; earlier kubelets also accepted fractions; set 1"},
+		{args: "--event-qps=5.0", unsupported: "event-qps"},
+		{args: "--event-qps=4.5", err: "--event-qps: must be an integer; earlier kubelets also accepted fractions; set 5"},
+		{args: "--event-qps=1e99 --event-qps=-0.5 --event-qps=NaN", err: strings.Repeat("--event-qps: must be an integer\n", 2) + "--event-qps: must be an integer"},
+		{args: "--event-burst=5.0", err: "--event-burst: must be an integer"},
 		{args: "--cpu-cfs-quota-period=soon", err: "--cpu-cfs-quota-period: is not a duration; write something like 10s, 5m or 1h30m"},
 	}
 	for _, tt := range tests {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -72,6 +73,25 @@ func (f valueFormat) parse(value string) (any, error) {
 		}
 	}
 	return value, nil
+}
+
+// formerFractions are the flags with integers whose values could have fractions in the kubelets up to
+// Kubernetes 1.5 (Float32Var and Float64Var in cmd/kubelet/app/options/options.go).
+var formerFractions = newSet("event-qps", "kube-api-qps", "registry-qps")
+
+// removeFraction returns the value of a flag in formerFractions without a fraction of zero, such as 5 for
+// 5.0. Any other fraction is an error, which suggests the next greater integer, because 0 means no limit.
+// removeFraction does not change negative numbers and values that are not numbers. They are rejected later.
+func removeFraction(value string) (string, error) {
+	number, err := strconv.ParseFloat(value, 64)
+	if isValid := 0 <= number && number < math.MaxInt32; err != nil || !isValid {
+		return value, nil
+	}
+	whole := math.Ceil(number)
+	if whole != number {
+		return "", fmt.Errorf("must be an integer; earlier kubelets also accepted fractions; set %.0f", whole)
+	}
+	return strconv.FormatInt(int64(whole), 10), nil
 }
 
 // parsePairs parses comma-separated pairs of a name and a value. sep separates the name from
