@@ -116,7 +116,7 @@ var fieldEffects = map[string]string{
 	"configMapAndSecretChangeDetectionStrategy": "All strategies except Watch are rejected: podd watches the ConfigMaps and Secrets of its pods.",
 	"systemReserved":                            "Resources that pods cannot request: cpu, memory, ephemeral-storage and pid.",
 	"kubeReserved":                              "Like systemReserved. The sum of kubeReserved and systemReserved is reserved.",
-	"showHiddenMetricsForVersion":               "Must be the previous version of Kubernetes. podd always shows all metrics, including deprecated ones.",
+	"showHiddenMetricsForVersion":               "podd always shows all metrics, including deprecated ones. Any value except the previous version of Kubernetes is rejected, as in the kubelet.",
 	"volumePluginDir":                           "podd does not run FlexVolume drivers, which are deprecated. Use CSI drivers.",
 	"localStorageCapacityIsolation":             "The value false is rejected: podd always enforces the limits of ephemeral-storage.",
 	"systemReservedCgroup":                      "The cgroup that system-reserved in enforceNodeAllocatable limits. podd does not create it. With the driver systemd, this is the name of a slice.",
@@ -127,7 +127,7 @@ var fieldEffects = map[string]string{
 	"enableSystemLogQuery":                "Enable queries of /logs/, such as /logs/?query=kubelet, for the logs of services. podd reads them from the journal with journalctl, or from a file in /var/log.",
 	"enableProfilingHandler":              "Enable /debug/pprof of the kubelet API.",
 	"enableDebugFlagsHandler":             "Enable /debug/flags/v of the kubelet API, which changes the log level.",
-	"logging.flushFrequency":              "Maximum time for which a message may be buffered. podd writes each message at once.",
+	"logging.flushFrequency":              "podd does not buffer its log: it writes each message at once.",
 	"logging.vmodule":                     "Log levels of source files of podd, for example {filePattern: rotator, verbosity: 4}. A pattern matches the name of a file without .go, as in the kubelet. With slashes, it matches the end of the path, for example plan/*. podd warns about a pattern that matches no file. Cannot be used together with the format json.",
 	"logging.options.text.splitStream":    splitLog,
 	"logging.options.json.splitStream":    splitLog,
@@ -173,5 +173,4 @@ var fieldDefaults = map[string]string{
 	"apiVersion":              "",
 	"protectKernelDefaults":   "",
 	"maxOpenFiles":            "1000000",
-	"logging.flushFrequency":  "",
 }

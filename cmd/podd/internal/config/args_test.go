@@ -149,9 +149,9 @@ func TestTables(t *testing.T) {
 			t.Errorf("clusterFields contains %q, which is not a field of KubeletConfiguration", path)
 		}
 	}
-	for path := range equivalentValues {
+	for path := range disabledByZero {
 		if fields[path] == nil {
-			t.Errorf("equivalentValues contains %q, which is not a field of KubeletConfiguration", path)
+			t.Errorf("disabledByZero contains %q, which is not a field of KubeletConfiguration", path)
 		}
 	}
 	for f := range new(Flags).settings() {

@@ -8,8 +8,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// newDefaults returns the v1beta1 defaults of Kubernetes. A setting that podd ignores causes
-// no warning if its value is the default.
+// newDefaults returns the v1beta1 defaults of Kubernetes.
 func newDefaults() *kubelet.KubeletConfiguration {
 	k := &kubelet.KubeletConfiguration{
 		SyncFrequency:         seconds(60),

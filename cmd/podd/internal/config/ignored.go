@@ -28,10 +28,8 @@ var supportedFields = newSet(
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
 	"authentication.webhook.enabled", // warnAuthorization adds the warning for this field
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableSystemLogQuery", "enableProfilingHandler", "enableContentionProfiling", "enableDebugFlagsHandler",
-	"logging.format", "logging.verbosity", "logging.flushFrequency", // podd writes each line at once
-	"logging.vmodule", "logging.options.text.splitStream", "logging.options.json.splitStream",
-	"logging.options.text.infoBufferSize", "logging.options.json.infoBufferSize",
-	"showHiddenMetricsForVersion", // podd hides no metrics
+	"logging.format", "logging.verbosity", "logging.vmodule", "logging.options.text.splitStream", "logging.options.json.splitStream",
+	"logging.options.text.infoBufferSize", "logging.options.json.infoBufferSize", // all values but 0 are rejected
 	"containerLogMaxWorkers", "kernelMemcgNotification", "protectKernelDefaults", "localStorageCapacityIsolation",
 	"maxOpenFiles", "kubeletCgroups", "systemCgroups",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
@@ -43,7 +41,8 @@ var supportedFields = newSet(
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy",
 )
 
-// rejectedFields contains the reasons why podd rejects every value of a field.
+// rejectedFields contains the reasons why podd rejects every value of a field, except the empty value,
+// with which the kubelet behaves like podd.
 var rejectedFields = map[string]string{
 	"reservedSystemCPUs":      "podd does not keep CPUs free of pods; reserve an amount with systemReserved",
 	"cpuManagerPolicyOptions": "podd does not assign CPUs to containers; remove this field",
@@ -81,6 +80,8 @@ var ignoredSettings = []ignoredGroup{
 	{reason: "FlexVolumes are deprecated and podd does not run their drivers; use CSI drivers", fields: []string{"volumePluginDir"}},
 	{reason: "podd measures volumes when statistics are requested; use the scrape interval of the client", fields: []string{"volumeStatsAggPeriod"}},
 	{reason: "podd measures containers when statistics are requested; use the scrape interval of the client", flags: []string{"--housekeeping-interval"}},
+	{reason: "podd writes each message of its log at once; remove it", fields: []string{"logging.flushFrequency"}},
+	{reason: "podd hides no metrics; remove it", fields: []string{"showHiddenMetricsForVersion"}},
 	{reason: "it is deprecated in the kubelet, and podd runs the mount helpers of the host; install them, for example mount.nfs", flags: []string{"--experimental-mounter-path"}},
 }
 
@@ -97,13 +98,31 @@ func findIgnored(path, flag string) int {
 var daemonFields = newSet("oomScoreAdj", "maxOpenFiles", "kubeletCgroups", "systemCgroups", "protectKernelDefaults",
 	"logging.options.text.splitStream", "logging.options.json.splitStream")
 
-// equivalentValues maps a field that podd does not support to the value with which the kubelet
-// behaves like podd. A field with this value causes no warning, because podd does what the user
-// has configured.
-var equivalentValues = map[string]any{
-	"registerNode":                 false,
-	"makeIPTablesUtilChains":       false,
-	"enableControllerAttachDetach": false,
+// disabledByZero are the fields whose zero value, such as false, disables in the kubelet what podd does
+// not do without --kubeconfig.
+var disabledByZero = newSet("registerNode", "makeIPTablesUtilChains", "enableControllerAttachDetach",
+	"rotateCertificates", "serverTLSBootstrap", "providerID", "registerWithTaints")
+
+// isIgnored reports whether the field at a path has no effect. featureGates is not a single setting, so
+// isIgnored returns false for it.
+func isIgnored(path string, runOnce, inCluster bool) bool {
+	switch fieldSupport(path) {
+	case Supported:
+		return runOnce && daemonFields[path]
+	case SupportedInCluster:
+		return !inCluster
+	case Rejected:
+		return false
+	}
+	return path != "featureGates"
+}
+
+// isEquivalent reports whether the kubelet behaves like podd if the field at a path has the value v. Such
+// a value causes no warning, because podd does what the user has configured.
+func isEquivalent(path string, v reflect.Value) bool {
+	v = reflect.Indirect(v)
+	isEmpty := (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
+	return disabledByZero[path] && (isEmpty || v.IsZero())
 }
 
 // ignoredNames contains the names of settings that have no effect, by the reason why podd ignores
@@ -160,33 +179,24 @@ func (n *ignoredNames) warnings() []manifest.Problem {
 // warnIgnoredSettings returns the warnings for settings that have no effect, and the warnings of
 // warnFormerFlags. All fields and flags with the same reason are in one warning. A value that equals
 // the default is ignored, too, and therefore causes the same warning. userConfig is the merged
-// configuration without defaults, and inCluster reports whether podd runs as a node of a cluster.
-func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unsupportedFlags []UnsupportedFlag, inCluster bool) []manifest.Problem {
+// configuration without defaults.
+func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, f *Flags) []manifest.Problem {
 	names := &ignoredNames{groups: make([][]string, len(ignoredSettings)), gates: map[string][]string{}}
+	inCluster := f.Kubeconfig != ""
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(userConfig).Elem(), "", func(path string, v, _ reflect.Value) {
-		isServed := supportedFields[path] && !(userConfig.RunOnce && daemonFields[path])
-		if !m.isSet(path) || m.isDerived(path) || isServed || rejectedFields[path] != "" || inCluster && clusterFields[path] {
-			return
-		}
-		if path == "featureGates" {
+		switch {
+		case path == "featureGates":
 			names.recordGates(userConfig.FeatureGates, m)
-			return
+		case m.isSet(path) && !m.isDerived(path) && isIgnored(path, userConfig.RunOnce, inCluster) && !isEquivalent(path, v):
+			names.record(path, m.origin(path))
 		}
-		o := m.origin(path)
-		if want, ok := equivalentValues[path]; ok && equalsValue(v, want) {
-			return
-		}
-		if o.flag == "" && isZero(v) { // the kubelet uses its default
-			return
-		}
-		names.record(path, o)
 	})
-	for _, flag := range unsupportedFlags {
+	for _, flag := range f.Unsupported {
 		if flag.field == "" && !flag.isEmpty && !flag.isFormer() {
 			names.record("", origin{flag: "--" + flag.Name})
 		}
 	}
-	return append(warnFormerFlags(unsupportedFlags, inCluster), names.warnings()...)
+	return append(warnFormerFlags(f.Unsupported, inCluster), names.warnings()...)
 }
 
 // addName adds a field or flag to names, with its position, unless names contains it.
@@ -248,9 +258,6 @@ func isZero(v reflect.Value) bool {
 	}
 	return v.IsZero()
 }
-
-// equalsValue reports whether v, or the value that v points to, equals want.
-func equalsValue(v reflect.Value, want any) bool { return indirect(v) == want }
 
 // newSet returns the set of names.
 func newSet(names ...string) map[string]bool {

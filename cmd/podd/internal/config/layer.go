@@ -61,13 +61,15 @@ func (l *layer) set(path, flag string, value any) {
 func (l *layer) replaces(path string) bool { return l.flags[path] != "" && path != "featureGates" }
 
 // deriveReportFrequency sets nodeStatusReportFrequency to nodeStatusUpdateFrequency if the layer sets only
-// the latter. In the kubelet, this is a default of the file of --config (pkg/kubelet/apis/config/v1beta1),
+// the latter, or the former to 0. In the kubelet, this is a default of the file of --config (pkg/kubelet/apis/config/v1beta1),
 // so that drop-ins and flags with another nodeStatusUpdateFrequency do not change the result.
 func (l *layer) deriveReportFrequency() {
 	const updateField, reportField = "nodeStatusUpdateFrequency", "nodeStatusReportFrequency"
 	if parseJSONDuration(l.tree[reportField]) == 0 && parseJSONDuration(l.tree[updateField]) > 0 {
+		if l.tree[reportField] == nil {
+			l.derived = newSet(reportField)
+		}
 		l.tree[reportField] = l.tree[updateField]
-		l.derived = newSet(reportField)
 	}
 }
 

@@ -68,7 +68,7 @@ func LoadDocuments(flags Flags, docs []Document, host HostFacts) (Config, []Warn
 	cfg := r.resolve()
 	cfg.RedactedConfig = redact(&flags, user, tree, &cfg)
 	problems = append(problems, r.problems...)
-	problems = append(problems, warnIgnoredSettings(user, tree, flags.Unsupported, flags.Kubeconfig != "")...)
+	problems = append(problems, warnIgnoredSettings(user, tree, &flags)...)
 
 	sortProblems(problems)
 	var warnings []Warning

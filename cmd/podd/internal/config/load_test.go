@@ -126,7 +126,14 @@ func TestLoad_Kubeadm(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"warning: webhook authentication and authorization have no effect without --kubeconfig: " +
 			"only root and clients that --authorization-policy-file authorizes can use the kubelet API",
-		"warning: rotateCertificates (testdata/kubelet-config.yaml:41): ignored without --kubeconfig",
+		"warning: streamingConnectionIdleTimeout (testdata/kubelet-config.yaml:46): ignored, because " + obsoletePrefix +
+			"the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd",
+		"warning: cpuManagerReconcilePeriod (testdata/kubelet-config.yaml:20): ignored, because " + policyNoneReason,
+		"warning: volumeStatsAggPeriod (testdata/kubelet-config.yaml:48): ignored, because podd measures volumes when statistics are requested; use the scrape interval of the client",
+		"warning: logging.flushFrequency (testdata/kubelet-config.yaml:31): ignored, because podd writes each message of its log at once; remove it",
+		"warning: rotateCertificates (testdata/kubelet-config.yaml:41), authentication.webhook.cacheTTL (testdata/kubelet-config.yaml:6), " +
+			"authorization.webhook.cacheAuthorizedTTL (testdata/kubelet-config.yaml:13), authorization.webhook.cacheUnauthorizedTTL (testdata/kubelet-config.yaml:14), " +
+			"nodeStatusUpdateFrequency (testdata/kubelet-config.yaml:40), nodeStatusReportFrequency (testdata/kubelet-config.yaml:39): ignored without --kubeconfig",
 	}, formatWarnings(warnings, "/")); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
@@ -221,7 +228,7 @@ func FuzzParseLayer(f *testing.F) {
 		if err != nil {
 			t.Fatalf("decoding a layer that parseLayer has accepted: %v", err)
 		}
-		warnIgnoredSettings(user, m, nil, false)
+		warnIgnoredSettings(user, m, &Flags{})
 		(&checker{kubelet: user, merged: m}).check()
 	})
 }

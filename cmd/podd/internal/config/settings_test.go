@@ -14,8 +14,9 @@ import (
 )
 
 // TestSettings_Fields checks that podd supports each field of KubeletConfiguration, or else names the
-// field in an error or warning, also if the file sets the default value. Values with which the kubelet
-// behaves like podd (equivalentValues) cause neither.
+// field in an error or warning, also if the file sets the default value or the zero value. Values with
+// which the kubelet behaves like podd (isEquivalent) cause neither. These include the zero values of the
+// fields that podd rejects, because the kubelet then does not do what podd cannot do.
 func TestSettings_Fields(t *testing.T) {
 	samples, supports := sampleFields(), map[string]Support{}
 	for _, f := range Fields() {
@@ -24,6 +25,9 @@ func TestSettings_Fields(t *testing.T) {
 	defaults := reflect.ValueOf(newDefaults()).Elem()
 	visitFields(defaults, defaults, "", func(path string, v, _ reflect.Value) {
 		values := []any{samples[path]}
+		if supports[path] != Rejected {
+			values = append(values, zeroValue(v.Type()))
+		}
 		if !v.IsZero() {
 			values = append(values, v.Interface())
 		}
@@ -31,14 +35,14 @@ func TestSettings_Fields(t *testing.T) {
 			return // TestSettings_Gates checks this field
 		}
 		for _, value := range values {
-			if value == nil && (supports[path] == Ignored || supports[path] == Rejected) {
+			if value == nil && supports[path] != Supported {
 				t.Errorf("%s: got no value to test; add one to sampleFields", path)
 			}
 			for _, inCluster := range []bool{false, true} {
 				if supports[path] == Supported || inCluster && supports[path] == SupportedInCluster || value == nil {
 					continue
 				}
-				if want, ok := equivalentValues[path]; ok && equalsValue(reflect.ValueOf(value), want) {
+				if isEquivalent(path, reflect.ValueOf(value)) {
 					continue
 				}
 				checkVerdict(t, path, loadField(t, path, value, inCluster))
@@ -47,14 +51,37 @@ func TestSettings_Fields(t *testing.T) {
 	})
 }
 
-// sampleFields returns values other than the default for fields that podd does not support.
+// zeroValue returns the value that a file sets if the field with a type is 0, false or empty. A field
+// that is null in the file is not set.
+func zeroValue(typ reflect.Type) any {
+	switch typ.Kind() {
+	case reflect.Pointer:
+		return reflect.New(typ.Elem()).Interface()
+	case reflect.Slice:
+		return reflect.MakeSlice(typ, 0, 0).Interface()
+	case reflect.Map:
+		return reflect.MakeMap(typ).Interface()
+	}
+	return reflect.Zero(typ).Interface()
+}
+
+// sampleFields returns values other than the default for fields that podd does not support, or only with
+// --kubeconfig.
 func sampleFields() map[string]any {
 	return map[string]any{
 		"streamingConnectionIdleTimeout": "1m", "volumeStatsAggPeriod": "2m", "cpuManagerReconcilePeriod": "3s", "topologyManagerScope": "pod",
 		"cpuManagerPolicyOptions": map[string]string{"full-pcpus-only": "true"}, "topologyManagerPolicyOptions": map[string]string{"a": "b"},
 		"qosReserved": map[string]string{"memory": "50%"}, "hairpinMode": "none",
 		"iptablesMasqueradeBit": 3, "iptablesDropBit": 4, "volumePluginDir": "/x", "reservedSystemCPUs": "0",
-		"reservedMemory": []any{map[string]any{"numaNode": 0, "limits": map[string]string{"memory": "1Gi"}}},
+		"reservedMemory":         []any{map[string]any{"numaNode": 0, "limits": map[string]string{"memory": "1Gi"}}},
+		"logging.flushFrequency": "9s", "showHiddenMetricsForVersion": hiddenMetricsVersion(),
+
+		"registerNode": true, "registerWithTaints": []any{map[string]any{"key": "a", "effect": "NoSchedule"}}, "providerID": "x",
+		"enableControllerAttachDetach": true, "makeIPTablesUtilChains": true, "rotateCertificates": true, "serverTLSBootstrap": true,
+		"nodeStatusUpdateFrequency": "3s", "nodeStatusReportFrequency": "4s", "nodeLeaseDurationSeconds": 5,
+		"kubeAPIQPS": 6, "kubeAPIBurst": 7, "eventRecordQPS": 8, "eventBurst": 9, "contentType": "application/json",
+		"configMapAndSecretChangeDetectionStrategy": "Get", "authentication.webhook.cacheTTL": "5s",
+		"authorization.webhook.cacheAuthorizedTTL": "6s", "authorization.webhook.cacheUnauthorizedTTL": "7s",
 	}
 }
 
@@ -62,8 +89,19 @@ func sampleFields() map[string]any {
 // the error as text.
 func loadField(t *testing.T, path string, value any, inCluster bool) string {
 	t.Helper()
-	keys := strings.Split(path, ".")
-	for _, key := range slices.Backward(keys) {
+	flags := Flags{FileFlags: writeField(t, path, value)}
+	if inCluster {
+		flags.Kubeconfig = "/kubeconfig"
+	}
+	_, warnings, err := Load(flags, testHost)
+	return fmt.Sprintln(warnings, err)
+}
+
+// writeField writes a file that sets the field at a path to value. It returns the flag with the path of
+// the file.
+func writeField(t *testing.T, path string, value any) FileFlags {
+	t.Helper()
+	for _, key := range slices.Backward(strings.Split(path, ".")) {
 		value = map[string]any{key: value}
 	}
 	tree := value.(map[string]any)
@@ -72,12 +110,7 @@ func loadField(t *testing.T, path string, value any, inCluster bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := Flags{FileFlags: FileFlags{Config: writeFile(t, t.TempDir(), "k.yaml", string(text))}}
-	if inCluster {
-		flags.Kubeconfig = "/kubeconfig"
-	}
-	_, warnings, err := Load(flags, testHost)
-	return fmt.Sprintln(warnings, err)
+	return FileFlags{Config: writeFile(t, t.TempDir(), "k.yaml", string(text))}
 }
 
 // checkVerdict checks a text with warnings and errors. The text must name the setting and the reason why
