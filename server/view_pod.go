@@ -48,11 +48,11 @@ type PodView struct {
 	NeedsUser bool      `json:"problem,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	// EvictionSignal is the kubelet's name of the reason for which the pod was evicted: an eviction
-	// signal, such as "memory.available", or a storage limit, such as "emptydirfs.limit". It is "" if the
-	// pod was not evicted, or if it was evicted because of a storage limit before podd started.
+	// signal, such as "memory.available", or a storage limit, such as "emptydirfs.limit"; "" if the pod was
+	// not evicted.
 	EvictionSignal string `json:"evictionSignal,omitempty"`
 	// PreemptionSignal is the resource that the pod released when it was preempted, such as "cpu"; ""
-	// if the pod was not preempted since podd started.
+	// if the pod was not preempted.
 	PreemptionSignal string `json:"preemptionSignal,omitempty"`
 	// InsufficientResource is the resource because of which the pod is not admitted, such as "cpu"; ""
 	// if the pod is admitted or is not admitted for another reason.

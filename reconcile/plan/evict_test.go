@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,25 @@ func TestEvict_Restarts(t *testing.T) {
 		}
 		if test.wake > 0 && !d.WakeAt.Equal(evicted.Add(test.wake)) {
 			t.Errorf("%s: got the wake time %s after the eviction, want %s", name, d.WakeAt.Sub(evicted), test.wake)
+		}
+	}
+}
+
+// TestPodEnd_Journal checks that the journal contains why a pod was evicted or preempted, so that a restart
+// of podd does not change what it reports.
+func TestPodEnd_Journal(t *testing.T) {
+	for _, want := range []PodEnd{
+		{Reason: ReasonEvicted, StorageLimit: "emptydirfs.limit"},
+		{Reason: ReasonEvicted, Shortage: Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"}},
+		{Reason: ReasonPreempted, Resource: v1.ResourceCPU},
+	} {
+		text, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got PodEnd
+		if err := json.Unmarshal(text, &got); err != nil || got != want {
+			t.Errorf("got %+v from the journal, error %v; want %+v", got, err, want)
 		}
 	}
 }

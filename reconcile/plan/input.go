@@ -258,12 +258,10 @@ type PodEnd struct {
 	// and when it is admitted again. This is the case for a pod of a manifest on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
-	// Resource and StorageLimit are those of the Eviction that has ended the pod. They are not in the
-	// journal, because only the metrics that count the end need them.
-	Resource     v1.ResourceName `json:"-"`
-	StorageLimit string          `json:"-"`
-	// Shortage is the Shortage of the Eviction that has ended the pod.
-	Shortage Shortage `json:",omitzero"`
+	// Resource, StorageLimit and Shortage are those of the Eviction that has ended the pod.
+	Resource     v1.ResourceName `json:",omitempty"`
+	StorageLimit string          `json:",omitempty"`
+	Shortage     Shortage        `json:",omitzero"`
 	// Evictions is the number of consecutive evictions that caused the back-off, including this one;
 	// 0 if the pod does not run again.
 	Evictions int `json:",omitempty"`
