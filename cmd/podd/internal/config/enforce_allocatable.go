@@ -103,6 +103,7 @@ func (c *checker) checkReservedCgroups() {
 			c.errorf(e.cgroupField, "%q must not contain \"..\"", cgroup)
 		case path.Join("/", cgroup) == "/":
 			c.errorf(e.cgroupField, "%q is the root cgroup, which cannot be limited; set the cgroup of the processes for which resources are reserved", cgroup)
+		case c.kubelet.RunOnce: // warnIgnoredSettings returns the warning
 		case !slices.Contains(list, e.value) && !slices.Contains(list, e.conflict):
 			c.warn(e.cgroupField, "no effect, because enforceNodeAllocatable contains neither "+e.value+" nor "+e.conflict)
 		}

@@ -93,10 +93,29 @@ func findIgnored(path, flag string) int {
 	})
 }
 
-// daemonFields are the fields that have no effect with --runonce, because podd then changes neither its
-// own process nor the host.
-var daemonFields = newSet("oomScoreAdj", "maxOpenFiles", "kubeletCgroups", "systemCgroups", "protectKernelDefaults",
-	"logging.options.text.splitStream", "logging.options.json.splitStream")
+// daemonFields are the fields that have no effect with --runonce, because podd then serves no endpoints,
+// follows no changes, removes no images, evicts no pods to free memory or disk space, and changes neither
+// its own process nor the host. The hard eviction thresholds are missing, because they also reduce the
+// allocatable resources.
+var daemonFields = newSet(
+	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency", "nodeStatusMaxImages",
+	"imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMinimumGCAge", "imageMaximumGCAge",
+	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
+	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites", "tlsCurvePreferences",
+	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authentication.webhook.enabled", "authorization.mode",
+	"enableDebuggingHandlers", "enableSystemLogHandler", "enableSystemLogQuery", "enableProfilingHandler", "enableContentionProfiling", "enableDebugFlagsHandler",
+	"logging.options.text.splitStream", "logging.options.json.splitStream", "tracing",
+	"oomScoreAdj", "maxOpenFiles", "kubeletCgroups", "systemCgroups", "protectKernelDefaults",
+	"kubeReservedCgroup", "systemReservedCgroup",
+	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
+	"evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "evictionMinimumReclaim",
+	"evictionPressureTransitionPeriod", "kernelMemcgNotification",
+)
+
+// daemonFlags are the flags without a field that have no effect with --runonce, without dashes in front.
+// Other flags for the daemon are errors with --runonce.
+var daemonFlags = newSet("run-dir", "api-manifest-dir", "runtime-cgroups", "pod-infra-container-image",
+	"token-auth-file", "authorization-policy-file", "cadvisor-port", "event-log", "adopt")
 
 // disabledByZero are the fields whose zero value, such as false, disables in the kubelet what podd does
 // not do without --kubeconfig.
@@ -191,6 +210,11 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 			names.record(path, m.origin(path))
 		}
 	})
+	for field, v := range f.settings() {
+		if name := flagName(field); userConfig.RunOnce && daemonFlags[name] && !v.IsZero() {
+			addName(&names.runOnce, "", origin{flag: "--" + name})
+		}
+	}
 	for _, flag := range f.Unsupported {
 		if flag.field == "" && !flag.isEmpty && !flag.isFormer() {
 			names.record("", origin{flag: "--" + flag.Name})

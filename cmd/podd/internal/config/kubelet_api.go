@@ -129,9 +129,13 @@ func (r *resolver) resolveReviews(a *KubeletAPI) {
 }
 
 // warnAuthorization adds warnings for settings of authentication and authorization that have
-// no effect or are dangerous.
+// no effect or are dangerous. With --runonce, podd does not serve the kubelet API, and
+// warnIgnoredSettings returns the warnings.
 func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	k := r.kubelet
+	if k.RunOnce {
+		return
+	}
 	usesWebhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
 	if token := k.Authentication.Webhook.Enabled; r.flags.Kubeconfig == "" && (usesWebhook || token != nil && *token) {
 		r.addProblem(manifest.Warning, "", "webhook authentication and authorization have no effect without --kubeconfig: only root and clients that --authorization-policy-file authorizes can use the kubelet API")

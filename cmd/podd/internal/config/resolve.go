@@ -76,15 +76,18 @@ func (r *resolver) resolveSources(c *Config) {
 
 // resolveAPIManifestDir sets APIManifestDir. --api-manifest-dir is an error in a cluster, because
 // podd's own API is then read-only. It is also an error if the directory is one of ManifestPaths,
-// because podd would run all pods in the directory twice.
+// because podd would run all pods in the directory twice. With --runonce the flag is ignored.
 func (r *resolver) resolveAPIManifestDir(c *Config) {
 	if r.flags.APIManifestDir == "" {
 		return
 	}
-	c.APIManifestDir = cleanPaths([]string{r.flags.APIManifestDir})[0]
 	if r.flags.Kubeconfig != "" {
 		r.addProblem(manifest.Error, "--api-manifest-dir", "cannot be used together with --kubeconfig, because in a cluster podd's own API is read-only; remove one of them")
 	}
+	if r.kubelet.RunOnce {
+		return
+	}
+	c.APIManifestDir = cleanPaths([]string{r.flags.APIManifestDir})[0]
 	for _, path := range c.ManifestPaths {
 		if absPath(path) == absPath(c.APIManifestDir) {
 			r.addProblem(manifest.Error, "--api-manifest-dir", "%s is also a path of --pod-manifest-path; set a directory that only the API uses", path)

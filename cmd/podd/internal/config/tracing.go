@@ -4,8 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"podd/manifest"
 )
 
 // defaultTracingEndpoint is the default of Tracing.Endpoint, as in OpenTelemetry.
@@ -46,14 +44,10 @@ func (c *checker) checkTracing() {
 	}
 }
 
-// resolveTracing sets the configuration of traces.
+// resolveTracing sets the configuration of traces. With --runonce, podd sends no traces.
 func (r *resolver) resolveTracing(c *Config) {
 	t := r.kubelet.Tracing
-	if t == nil {
-		return
-	}
-	if r.kubelet.RunOnce {
-		r.addProblem(manifest.Warning, "", "tracing has no effect with --runonce")
+	if t == nil || r.kubelet.RunOnce {
 		return
 	}
 	c.Tracing = &Tracing{Endpoint: defaultTracingEndpoint, SampleRatio: float64(derefInt32(t.SamplingRatePerMillion)) / millionSamples}
