@@ -47,13 +47,13 @@ func (c *Config) setEffectiveFlags(flags map[string]string) {
 	flags["minimum-container-ttl-duration"] = c.MinDeadContainerAge.String()
 	flags["maximum-dead-containers-per-container"] = strconv.Itoa(c.MaxDeadPerContainer)
 	flags["maximum-dead-containers"] = strconv.Itoa(c.MaxDeadContainers)
-	if c.Cluster.Kubeconfig != "" {
-		flags["cert-dir"] = c.Cluster.CertDir
-		var taints []string
-		for _, t := range c.Cluster.Taints {
-			taints = append(taints, t.ToString())
-		}
-		flags["register-with-taints"] = strings.Join(taints, ",")
+	var taints []string
+	for _, t := range c.Cluster.Taints {
+		taints = append(taints, t.ToString())
+	}
+	flags["cert-dir"], flags["register-with-taints"] = c.Cluster.CertDir, strings.Join(taints, ",")
+	if c.Cluster.Kubeconfig == "" {
+		flags["cloud-provider"] = ""
 	}
 	if len(c.URLHeader) > 0 {
 		flags["manifest-url-header"] = maskedValue

@@ -15,7 +15,8 @@ const maskedValue = "<masked>"
 var zeroMeansDefault = newSet("kubeAPIBurst", "eventBurst")
 
 // redact returns the effective configuration with all secrets masked. Like the configuration that
-// the kubelet serves at /configz, it contains all defaults, the kind and the API version.
+// the kubelet serves at /configz, it contains all defaults, the kind and the API version. Fields that podd
+// ignores have their defaults, or the values with which the kubelet behaves like podd.
 // userConfig is the merged configuration without defaults. The caller must not change f and c later,
 // because the function Flags of the result reads them.
 func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c *Config) RedactedConfig {
@@ -23,7 +24,7 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	k.Kind, k.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
 		isZeroFlag := m.isSetByFlag(path) && v.Kind() != reflect.String && !zeroMeansDefault[path]
-		if m.isSet(path) && (!v.IsZero() || isZeroFlag) {
+		if m.isSet(path) && !isIgnored(path, userConfig.RunOnce, f.Kubeconfig != "") && (!v.IsZero() || isZeroFlag) {
 			def.Set(v)
 		}
 	})
@@ -37,11 +38,7 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	if userConfig.FailCgroupV1 == nil {
 		k.FailCgroupV1 = new(false)
 	}
-	if c.Cluster.Kubeconfig == "" {
-		k.RegisterNode = new(false)
-	} else {
-		k.RegisterNode, k.RegisterWithTaints = new(c.Cluster.RegisterNode), c.Cluster.Taints
-	}
+	c.Cluster.setEffectiveValues(k)
 	return RedactedConfig{k, func() map[string]string { return effectiveFlags(f, k, c) }}
 }
 
@@ -81,6 +78,14 @@ func redactURL(text string) string {
 	return scheme + "://" + host + secret
 }
 
+// setEffectiveValues sets the fields of k that configure podd as a node of a cluster. Without a cluster,
+// podd does not do what these fields enable.
+func (c *Cluster) setEffectiveValues(k *kubelet.KubeletConfiguration) {
+	k.RegisterNode, k.RegisterWithTaints = new(c.RegisterNode), c.Taints
+	k.RotateCertificates, k.ServerTLSBootstrap = c.RotateClientCert, c.RequestServingCert
+	k.EnableControllerAttachDetach, k.MakeIPTablesUtilChains = new(c.EnableControllerAttachDetach), new(c.CreateIPTablesChains)
+}
+
 // setEffectiveValues sets the fields of k that differ from the configuration: podd has another default,
 // or ignores the configured value.
 func (c *Config) setEffectiveValues(k *kubelet.KubeletConfiguration) {
@@ -99,5 +104,4 @@ func (c *Config) setEffectiveValues(k *kubelet.KubeletConfiguration) {
 	}
 	k.EnableContentionProfiling = c.ProfileContention
 	k.Logging.Verbosity = logs.VerbosityLevel(c.Verbosity)
-	k.RotateCertificates, k.ServerTLSBootstrap = c.Cluster.RotateClientCert, c.Cluster.RequestServingCert
 }

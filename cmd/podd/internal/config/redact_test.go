@@ -81,7 +81,8 @@ logging: {vmodule: [{filePattern: rotator, verbosity: 4}]}
 		"system-reserved": "cpu=100m,memory=1Gi", "vmodule": "rotator=4", "feature-gates": "NodeSwap=true", "node-labels": "a=b,c=d",
 		"runtime-request-timeout": "1m30s", "sync-frequency": "1m0s", "max-pods": "110", "runonce": "false", "v": "0", "protect-kernel-defaults": "false",
 		"root-dir": "/var/lib/podd", "run-dir": DefaultRunDir, "adopt": "false", "maximum-dead-containers": "-1", "kubeconfig": "", "cluster-dns": "",
-		"log-flush-frequency": "5s", "log-text-info-buffer-size": "0", "port": "10250", "parallel-starts": "0",
+		"register-with-taints": "", // the flag needs --kubeconfig
+		"log-flush-frequency":  "5s", "log-text-info-buffer-size": "0", "port": "10250", "parallel-starts": "0",
 	} {
 		if got[name] != want {
 			t.Errorf("flag %s: got %q, want %q", name, got[name], want)
@@ -136,11 +137,45 @@ func TestLoad_Configz(t *testing.T) {
 		}
 		if kubeconfig == "" { // without a cluster, remote clients cannot authenticate
 			want = append(want, "address", "authentication.webhook.enabled", "authorization.mode", "registerNode")
+			want = append(want, "enableControllerAttachDetach", "makeIPTablesUtilChains") // podd does neither
 		}
 		slices.Sort(want)
 		slices.Sort(differences)
 		if diff := cmp.Diff(want, differences); diff != "" {
 			t.Errorf("kubeconfig %q: fields whose values differ from those of the kubelet (-want +got):\n%s", kubeconfig, diff)
+		}
+	}
+}
+
+// TestLoad_ConfigzIgnored checks that RedactedConfig does not contain the values of fields that podd
+// ignores.
+func TestLoad_ConfigzIgnored(t *testing.T) {
+	samples := sampleFields()
+	for _, inCluster := range []bool{false, true} {
+		load := func(flags Flags) string {
+			if inCluster {
+				flags.Kubeconfig = "/kubeconfig"
+			}
+			cfg, _, err := Load(flags, testHost)
+			if err != nil {
+				return "" // podd rejects the value
+			}
+			text, err := json.Marshal(cfg.RedactedConfig.Kubelet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		want := load(Flags{})
+		for _, f := range Fields() {
+			isIgnored := f.Support == Ignored || f.Support == SupportedInCluster && !inCluster
+			if !isIgnored || f.Path == "featureGates" {
+				continue
+			}
+			got := load(Flags{FileFlags: writeField(t, f.Path, samples[f.Path])})
+			if diff := cmp.Diff(want, got); diff != "" && got != "" {
+				t.Errorf("%s: %v, in a cluster %t: /configz (-default +got):\n%s", f.Path, samples[f.Path], inCluster, diff)
+			}
 		}
 	}
 }
