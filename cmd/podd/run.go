@@ -71,7 +71,8 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if c.DynamicConfigDir != "" {
 		return c.runDynamic(ctx, s)
 	}
-	cfg, err := config.LoadForHost(c.Flags, s.Err)
+	cfg, warnings, err := config.LoadForHost(c.Flags)
+	logging.WriteWarnings(s.Err, &cfg.Logging, warnings)
 	switch {
 	case err != nil && c.RunOnce != nil && *c.RunOnce:
 		return exit.NewError(exit.Internal, err)

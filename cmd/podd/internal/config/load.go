@@ -108,15 +108,18 @@ func (m *mergedTree) decode() (*kubelet.KubeletConfiguration, error) {
 	return k, nil
 }
 
-// LoadForHost calls Load with the facts of this host and prints each warning on a line of w.
-func LoadForHost(flags Flags, w io.Writer) (Config, error) {
+// LoadForHost calls Load with the facts of this host.
+func LoadForHost(flags Flags) (Config, []Warning, error) {
 	host, err := ReadHostFacts()
 	if err != nil {
-		return Config{}, err
+		return Config{}, nil, err
 	}
-	cfg, warnings, err := Load(flags, host)
+	return Load(flags, host)
+}
+
+// WriteWarnings writes each warning as a line, which editors can parse.
+func WriteWarnings(w io.Writer, warnings []Warning) {
 	for _, warning := range warnings {
 		fmt.Fprintln(w, warning)
 	}
-	return cfg, err
 }

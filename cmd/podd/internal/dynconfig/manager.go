@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/logging"
 	"podd/manifest/dirwatch"
 )
 
@@ -243,9 +244,7 @@ func (m *manager) load(c checkpoint) error {
 	}
 	if m.warnedOf != c.Version.Digest {
 		m.warnedOf = c.Version.Digest
-		for _, w := range warnings {
-			fmt.Fprintln(m.o.Stderr, w)
-		}
+		logging.WriteWarnings(m.o.Stderr, &cfg.Logging, warnings)
 	}
 	m.loaded, m.loadedOf, m.checkpoints[c.Version.Digest] = &cfg, c.Version.Digest, c
 	return nil

@@ -51,7 +51,8 @@ func (c *PlanCmd) KubeletFlags() *config.Flags { return &c.Flags }
 // only the named pods, the pods in the named manifests, and the pods that were read from these
 // manifests earlier.
 func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	cfg, err := config.LoadForHost(c.Flags, s.Err)
+	cfg, warnings, err := config.LoadForHost(c.Flags)
+	config.WriteWarnings(s.Err, warnings)
 	if err != nil {
 		return err
 	}

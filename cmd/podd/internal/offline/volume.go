@@ -54,7 +54,8 @@ func (c *VolumeCmd) Validate(*kong.Context) error {
 // or in use. A claim is desired if the running podd or a configured source contains it. A claim is
 // in use if podd still has a directory for a pod that refers to the claim.
 func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	cfg, err := config.LoadForHost(c.Flags, s.Err)
+	cfg, warnings, err := config.LoadForHost(c.Flags)
+	config.WriteWarnings(s.Err, warnings)
 	if err != nil {
 		return err
 	}
