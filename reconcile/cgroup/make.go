@@ -29,7 +29,7 @@ func Create(c render.Cgroup) error {
 		return fmt.Errorf("creating cgroup %s: %w", c.Path, err)
 	}
 	inheritCPUSet(m.Path("cpuset"))
-	if err := m.Set(config.Resources); err != nil {
+	if err := set(m, config.Resources, c.CPUs); err != nil {
 		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Path, err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/fs2"
 
+	"podd/reconcile/node"
 	"podd/reconcile/render"
 )
 
@@ -84,6 +85,61 @@ func TestCreate_CPUSet(t *testing.T) {
 		}
 		if got := readCgroupFile(t, []string{p}, root+"/kubepods/burstable/pod"+uid, "cpuset.cpus"); got != strings.TrimSpace(string(text)) {
 			t.Errorf("CPUs of the new cgroup: got %q, want %q as in the parent", got, text)
+		}
+	}
+}
+
+// TestCreate_CPUs checks that Create gives a cgroup all CPUs of its parent again after they were
+// changed. A parent with fewer CPUs must not be an error. With cgroup v2, a cgroup may have CPUs that its
+// parent lacks.
+func TestCreate_CPUs(t *testing.T) {
+	root, points := newTestRoot(t)
+	c := render.Cgroup{Path: root + "/kubepods", CPUs: node.OnlineCPUs()}
+	write := func(at, cpus string) {
+		t.Helper()
+		for _, p := range points {
+			file := filepath.Join(p, at, "cpuset.cpus")
+			if _, err := os.Stat(file); err != nil {
+				continue
+			}
+			if err := os.WriteFile(file, []byte(cpus), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check := func(name, want string) {
+		t.Helper()
+		for range 2 { // the second call changes nothing
+			if err := Create(c); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got := readCgroupFile(t, points, c.Path, "cpuset.cpus"); got != want {
+				t.Errorf("%s: got CPUs %q, want %q", name, got, want)
+			}
+		}
+	}
+	check("new cgroup", c.CPUs)
+	write(c.Path, "0")
+	check("after a change", c.CPUs)
+	want := c.CPUs
+	if !cgroups.IsCgroup2UnifiedMode() {
+		write(c.Path, "0")
+		want = "0"
+	}
+	write(root, "0")
+	check("parent with one CPU", want)
+}
+
+// TestWithCPUs checks that the CPUs of a cgroup (v2) are set only if the controller cpuset is enabled.
+func TestWithCPUs(t *testing.T) {
+	enabled := t.TempDir()
+	if err := os.WriteFile(filepath.Join(enabled, "cpuset.cpus"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ dir, cpus, want string }{{enabled, "0-3", "0-3"}, {enabled, "", ""}, {t.TempDir(), "0-3", ""}} {
+		r := &cgroups.Resources{CpuWeight: 7}
+		if got := withCPUs(r, tt.dir, tt.cpus); got.CpusetCpus != tt.want || got.CpuWeight != 7 || r.CpusetCpus != "" {
+			t.Errorf("CPUs %q, controller enabled %t: got CPUs %q, want %q", tt.cpus, tt.dir == enabled, got.CpusetCpus, tt.want)
 		}
 	}
 }

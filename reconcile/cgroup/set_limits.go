@@ -42,7 +42,7 @@ func SetLimits(c render.Cgroup) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Set(config.Resources); err != nil {
+	if err := set(m, config.Resources, c.CPUs); err != nil {
 		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Path, err)
 	}
 	return nil

@@ -8,20 +8,36 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
+// onlineCPUsPath is the file with the CPUs of the host that are online, such as "0-3,6".
+const onlineCPUsPath = "/sys/devices/system/cpu/online"
+
+// OnlineCPUs returns the CPUs of the host that are online, in the format of the kernel, such as
+// "0-3,6". It returns "" if they are unknown.
+func OnlineCPUs() string { return readCPUs(onlineCPUsPath).String() }
+
 // CountCPUs returns the number of CPUs of the host that are online. runtime.NumCPU may return fewer,
 // because it counts only the CPUs on which podd may run. This restriction (CPUAffinity= in podd's
 // systemd unit, taskset, or the cgroup of podd) does not apply to pods.
-func CountCPUs() int64 { return countCPUs("/sys/devices/system/cpu/online") }
+func CountCPUs() int64 { return countCPUs(onlineCPUsPath) }
 
-// countCPUs implements CountCPUs. path is the file with the CPUs that are online, such as "0-3,6". If
-// the file cannot be used, countCPUs returns runtime.NumCPU().
+// countCPUs implements CountCPUs. path is the file with the CPUs that are online. If the file cannot be
+// used, countCPUs returns runtime.NumCPU().
 func countCPUs(path string) int64 {
-	text, err := os.ReadFile(path)
-	if err == nil {
-		var online cpuset.CPUSet
-		if online, err = cpuset.Parse(strings.TrimSpace(string(text))); err == nil && online.Size() > 0 {
-			return int64(online.Size())
-		}
+	if n := readCPUs(path).Size(); n > 0 {
+		return int64(n)
 	}
 	return int64(runtime.NumCPU())
+}
+
+// readCPUs returns the CPUs in a file of the kernel. It returns an empty set if the file cannot be used.
+func readCPUs(path string) cpuset.CPUSet {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return cpuset.CPUSet{}
+	}
+	cpus, err := cpuset.Parse(strings.TrimSpace(string(text)))
+	if err != nil {
+		return cpuset.CPUSet{}
+	}
+	return cpus
 }

@@ -4,8 +4,20 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
+
+// TestOnlineCPUs checks the format of the CPUs that are online, for this host.
+func TestOnlineCPUs(t *testing.T) {
+	text, err := os.ReadFile(onlineCPUsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := OnlineCPUs(), strings.TrimSpace(string(text)); got != want {
+		t.Errorf("got %q, want %q as in %s", got, want, onlineCPUsPath)
+	}
+}
 
 // TestCountCPUs checks that the CPUs in the file of the kernel are counted, and that the CPUs of podd
 // are counted if the file cannot be used.

@@ -18,6 +18,9 @@ type Cgroup struct {
 	CPUShares int64
 	CPUQuota  int64 // µs per period; negative removes a limit that the cgroup already has
 	CPUPeriod int64 // µs
+	// CPUs contains the CPUs that the cgroup can use, in the format of Node.CPUs; "" means that podd
+	// does not set them.
+	CPUs      string
 	Memory    int64 // bytes
 	Pids      int64
 	HugePages []*cri.HugepageLimit
@@ -112,7 +115,7 @@ func QOSCgroups(n Node, sum QOSRequests) []Cgroup {
 		return nil
 	}
 	systemd := n.CgroupDriver == "systemd"
-	kubepods := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
+	kubepods := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, CPUs: n.CPUs, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
 	if n.AllPodsLimit.MilliCPU > 0 {
 		kubepods.CPUShares = cpuShares(n.AllPodsLimit.MilliCPU)
 	}

@@ -83,3 +83,16 @@ func TestCgroup_WithLimitsAtLeast(t *testing.T) {
 		}
 	}
 }
+
+// TestQOSCgroups checks the limits of the cgroup of all pods and of the QoS classes.
+func TestQOSCgroups(t *testing.T) {
+	n := Node{CPUs: "0-3", AllPodsLimit: Resources{MilliCPU: 2000, Memory: 1 << 30, Pids: 1000}}
+	want := []Cgroup{
+		{Path: "/kubepods", CPUShares: 2048, CPUs: "0-3", Memory: 1 << 30, Pids: 1000},
+		{Path: "/kubepods/burstable", CPUShares: 512},
+		{Path: "/kubepods/besteffort", CPUShares: 2},
+	}
+	if diff := cmp.Diff(want, QOSCgroups(n, QOSRequests{BurstableMilliCPU: 500})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -80,6 +80,10 @@ type Node struct {
 	SingleProcessOOMKill bool
 	// CPUQuota configures how CPU limits are enforced.
 	CPUQuota CPUQuota
+	// CPUs contains the CPUs of the host that are online, in the format of the kernel, such as
+	// "0-3,6". The pods and the reserved cgroups can use them. If CPUs is "", podd does not set the
+	// CPUs of cgroups.
+	CPUs string
 	// PageSize is the size of a memory page in bytes; 0 means 4096.
 	PageSize int64
 	// PodPIDsLimit is the maximum number of processes of a pod; 0 or less means no limit.

@@ -27,10 +27,10 @@ type ReservedCgroup struct {
 }
 
 // Limits returns the cgroup with its limits. A resource that is not reserved is not limited. Huge
-// pages cannot be reserved, so the limit of each page size is 0. The kubelet sets the same limits
-// (enforceExistingCgroup in pkg/kubelet/cm).
+// pages cannot be reserved, so the limit of each page size is 0. The cgroup can use all CPUs. The
+// kubelet sets the same limits (enforceExistingCgroup in pkg/kubelet/cm).
 func (r ReservedCgroup) Limits(n Node) Cgroup {
-	c := Cgroup{Path: r.driverPath(n.CgroupDriver), UsesSystemd: n.CgroupDriver == "systemd", HugePages: hugePages(n.HugePageSizes, nil)}
+	c := Cgroup{Path: r.driverPath(n.CgroupDriver), UsesSystemd: n.CgroupDriver == "systemd", CPUs: n.CPUs, HugePages: hugePages(n.HugePageSizes, nil)}
 	if cpu, ok := r.Resources[v1.ResourceCPU]; ok {
 		c.CPUShares = cpuShares(cpu.MilliValue())
 	}

@@ -16,6 +16,7 @@ func TestReservedCgroup_Limits(t *testing.T) {
 		v1.ResourceEphemeralStorage: resource.MustParse("1Gi"), "pid": resource.MustParse("100"),
 	}
 	v2 := Node{UsesCgroupV2: true}
+	cpus := Node{CPUs: "0-3"}
 	huge := Node{HugePageSizes: []string{"2MB", "1GB"}}
 	noPages := []*cri.HugepageLimit{{PageSize: "2MB"}, {PageSize: "1GB"}}
 	for name, tt := range map[string]struct {
@@ -38,6 +39,14 @@ func TestReservedCgroup_Limits(t *testing.T) {
 		"huge pages with compressible resources only": {
 			huge, ReservedCgroup{Path: "/kube", Resources: all, CompressibleOnly: true},
 			Cgroup{Path: "/kube", CPUShares: 512, HugePages: noPages},
+		},
+		"CPUs of the host": {
+			cpus, ReservedCgroup{Path: "/kube", Resources: all},
+			Cgroup{Path: "/kube", CPUShares: 512, CPUs: "0-3", Memory: 1 << 30, Pids: 100},
+		},
+		"CPUs of the host with compressible resources only": {
+			cpus, ReservedCgroup{Path: "/kube", Resources: all, CompressibleOnly: true},
+			Cgroup{Path: "/kube", CPUShares: 512, CPUs: "0-3"},
 		},
 		"no resources with limits": {
 			Node{}, ReservedCgroup{Path: "/kube", Resources: v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("1Gi")}},

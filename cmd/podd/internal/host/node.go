@@ -59,6 +59,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		},
 		SingleProcessOOMKill: cfg.SingleProcessOOMKill,
 		CPUQuota:             render.CPUQuota{IsDisabled: cfg.DisableCPUQuota, Period: cfg.CPUQuotaPeriod},
+		CPUs:                 node.OnlineCPUs(),
 		PageSize:             int64(os.Getpagesize()),
 		PodPIDsLimit:         cfg.PodPidsLimit, HugePageSizes: cgroup.HugePageSizes(),
 		SELinuxEnabled: node.SELinuxEnabled("/"),
