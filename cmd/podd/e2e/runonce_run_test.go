@@ -83,7 +83,7 @@ func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 // runArgs returns podd's command line for a run, with additional arguments.
 func (d *daemon) runArgs(args ...string) []string {
 	return append([]string{
-		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logDir(),
+		"run", "--runonce", "--root-dir", d.root(), "--pod-logs-dir", d.logDir(),
 		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.parentCgroup(),
 	}, args...)
 }
