@@ -96,6 +96,7 @@ var steps = []step{
 	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*restart`),
 	nodeStep("stats", "statistics and metrics", "Summary API|should report container metrics"),
 	nodeStep("shutdown", "node shutdown", "GracefulNodeShutdown"),
+	nodeStep("runtime", "stops of the runtime", "container runtime is temporarily down"),
 	nodeStep("network", "network devices and protocols", `PrivilegedPod|\[Feature:SCTPConnectivity\]`),
 }
 

@@ -42,13 +42,9 @@ func findHost(machinePrograms string) host {
 }
 
 // prepareMachine gives the virtual machine what the specs require and its disk does not have: a
-// network device, swap, and logind. It also lowers the OOM score of this process and so that of
-// containerd, as a unit of systemd would.
+// network device, swap, and logind.
 func prepareMachine() error {
 	if err := os.Mkdir(thisHost.disk, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-999"), 0); err != nil {
 		return err
 	}
 	if err := privatehost.Connect(); err != nil {
@@ -58,10 +54,18 @@ func prepareMachine() error {
 		"fallocate --length 2G /swapfile", "chmod 600 /swapfile", "mkswap /swapfile", "swapon /swapfile",
 		"systemctl unmask systemd-logind", "systemctl start dbus systemd-logind",
 	} {
-		words := strings.Fields(command)
-		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", command, err, out)
+		if err := system(command); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// system runs a command. The words of the command are separated by spaces.
+func system(command string) error {
+	words := strings.Fields(command)
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", command, err, out)
 	}
 	return nil
 }

@@ -73,6 +73,7 @@ func TestNodeSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	supervise(t, runtime)
 	images, err := registry.Start(registry.Options{})
 	if err != nil {
 		t.Fatal(err)
