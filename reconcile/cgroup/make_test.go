@@ -144,6 +144,38 @@ func TestWithCPUs(t *testing.T) {
 	}
 }
 
+// TestID checks that the ID of a cgroup changes when the cgroup is created again.
+func TestID(t *testing.T) {
+	root, points := newTestRoot(t)
+	c := render.Cgroup{Path: root + "/kubepods"}
+	ids := map[string]bool{}
+	check := func(when string, isNew bool) {
+		t.Helper()
+		id, err := ID(c)
+		if err != nil || ids[id] == isNew {
+			t.Errorf("%s: got ID %q, error %v; want an ID that was not in use before: %t", when, id, err, isNew)
+		}
+		ids[id] = true
+	}
+	check("cgroup does not exist", true)
+	for _, when := range []string{"created", "created again"} {
+		if err := Create(c); err != nil {
+			t.Fatal(err)
+		}
+		check(when, true)
+		c.CPUShares += 100
+		if err := Create(c); err != nil {
+			t.Fatal(err)
+		}
+		check(when+", changed", false)
+		for _, p := range points {
+			if err := rmdir(filepath.Join(p, c.Path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestMemory checks that a pod's cgroup is charged with the memory of a process below it.
 func TestMemory(t *testing.T) {
 	root, points := newTestRoot(t)

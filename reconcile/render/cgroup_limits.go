@@ -108,6 +108,22 @@ func isUnlimited(list v1.ResourceList, name v1.ResourceName) bool {
 	return !ok || q.IsZero()
 }
 
+// PeriodicQOSCgroups returns the part of QOSCgroups that podd sets again at intervals, so that a value
+// that was changed by another program is restored: the cgroups of the QoS classes, and the memory
+// protection of the cgroup of all pods if memory is protected. As in the kubelet, the other limits of the
+// cgroup of all pods remain changed until podd starts again.
+func PeriodicQOSCgroups(n Node, sum QOSRequests) []Cgroup {
+	all := QOSCgroups(n, sum)
+	if len(all) == 0 {
+		return nil
+	}
+	kubepods, classes := all[0], all[1:]
+	if kubepods.Protection == nil || !n.MemoryQoS.ReservesRequests {
+		return classes
+	}
+	return append([]Cgroup{{Path: kubepods.Path, UsesSystemd: kubepods.UsesSystemd, Protection: kubepods.Protection}}, classes...)
+}
+
 // QOSCgroups returns the cgroup of all pods and the cgroups of the QoS classes, parents first. It
 // returns nil if pods have no cgroups. sum contains the requests of all pods.
 func QOSCgroups(n Node, sum QOSRequests) []Cgroup {
@@ -121,8 +137,10 @@ func QOSCgroups(n Node, sum QOSRequests) []Cgroup {
 	}
 	burstable := Cgroup{Path: cgroupName(n, "kubepods", "burstable"), UsesSystemd: systemd, CPUShares: cpuShares(sum.BurstableMilliCPU)}
 	kubepods.Protection, burstable.Protection = n.qosMemoryProtection(sum)
-	return []Cgroup{
-		kubepods, burstable,
-		{Path: cgroupName(n, "kubepods", "besteffort"), UsesSystemd: systemd, CPUShares: minShares},
-	}
+	return []Cgroup{kubepods, burstable, BestEffortCgroup(n)}
+}
+
+// BestEffortCgroup returns the cgroup of the QoS class BestEffort. It does not depend on the pods.
+func BestEffortCgroup(n Node) Cgroup {
+	return Cgroup{Path: cgroupName(n, "kubepods", "besteffort"), UsesSystemd: n.CgroupDriver == "systemd", CPUShares: minShares}
 }

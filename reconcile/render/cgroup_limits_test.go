@@ -96,3 +96,33 @@ func TestQOSCgroups(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestPeriodicQOSCgroups checks that podd restores all values of the QoS classes, but of the cgroup of
+// all pods only the memory protection.
+func TestPeriodicQOSCgroups(t *testing.T) {
+	sum := QOSRequests{BurstableMilliCPU: 500, BurstableMemory: 2 << 20, GuaranteedMemory: 1 << 20}
+	limit := Resources{MilliCPU: 2000, Memory: 1 << 30, Pids: 1000}
+	bestEffort := Cgroup{Path: "/kubepods/besteffort", CPUShares: 2}
+	for name, tt := range map[string]struct {
+		node Node
+		want []Cgroup
+	}{
+		"no cgroups of pods": {Node{WithoutPodCgroups: true}, nil},
+		"cgroup v1":          {Node{CPUs: "0-3", AllPodsLimit: limit}, []Cgroup{{Path: "/kubepods/burstable", CPUShares: 512}, bestEffort}},
+		"cgroup v2": {
+			Node{CPUs: "0-3", AllPodsLimit: limit, UsesCgroupV2: true},
+			[]Cgroup{{Path: "/kubepods/burstable", CPUShares: 512, Protection: &MemoryProtection{}}, bestEffort},
+		},
+		"protected memory": {
+			Node{CPUs: "0-3", AllPodsLimit: limit, UsesCgroupV2: true, MemoryQoS: MemoryQoS{ReservesRequests: true}},
+			[]Cgroup{
+				{Path: "/kubepods", Protection: &MemoryProtection{Min: 3 << 20, Low: 2 << 20}},
+				{Path: "/kubepods/burstable", CPUShares: 512, Protection: &MemoryProtection{Low: 2 << 20}}, bestEffort,
+			},
+		},
+	} {
+		if diff := cmp.Diff(tt.want, PeriodicQOSCgroups(tt.node, sum)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

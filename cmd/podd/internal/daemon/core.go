@@ -72,7 +72,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
 	enforcer := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(&cfg.Resources), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	qos := newQOSSyncer(qosOptions{
-		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(!cfg.DisablePodCgroups, t.events),
+		Node: on, SetLimits: cgroup.Create, ID: cgroup.ID, OnResult: newEnforcementRecorder(!cfg.DisablePodCgroups, t.events),
 		OnWritten: enforcer.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
 	bootID, _ := bootid.Get() // "" if unknown

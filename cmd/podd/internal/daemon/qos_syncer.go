@@ -18,10 +18,11 @@ import (
 
 // A qosSyncer sets the limits of the cgroups that contain the cgroups of pods. It computes the CPU
 // shares and the memory protection of a QoS class from the requests of the pods in this class. The
-// cgroup of all pods is limited to the resources that are not reserved.
+// cgroup of all pods is limited to the resources that are not reserved. At intervals, a qosSyncer restores
+// what other programs have changed; see render.PeriodicQOSCgroups.
 type qosSyncer struct {
 	o       qosOptions
-	cgroups chan []render.Cgroup // capacity 1: the newest desired cgroups
+	desired chan qosCgroups // capacity 1: the newest desired cgroups
 
 	// The following fields belong to the goroutine that calls recordChange.
 	node          render.Node
@@ -34,7 +35,9 @@ type qosSyncer struct {
 type qosOptions struct {
 	Node      render.Node
 	SetLimits func(render.Cgroup) error // sets the limits of a cgroup; creates the cgroup if it does not exist
-	OnResult  func(error)               // called when the result of a sync changes
+	// ID returns an identifier of a cgroup that changes when the cgroup is removed or created again.
+	ID       func(render.Cgroup) (string, error)
+	OnResult func(error) // called when the result of a sync changes
 	// OnWritten is called after each sync without an error, with the cgroup driver. It must not block.
 	OnWritten func(driver string)
 	// OnRequests is called when the sum of the requests of all pods changes.
@@ -42,8 +45,14 @@ type qosOptions struct {
 	Log        *slog.Logger
 }
 
+// qosCgroups contains the desired cgroups, and the part of them that is set at intervals.
+type qosCgroups struct{ all, periodic []render.Cgroup }
+
+// qosInterval is the interval at which cgroups are restored. A kubelet uses the same interval.
+const qosInterval = time.Minute
+
 func newQOSSyncer(o qosOptions) *qosSyncer {
-	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, requestsByPod: map[types.NamespacedName]render.QOSRequests{}}
+	return &qosSyncer{o: o, desired: make(chan qosCgroups, 1), node: o.Node, requestsByPod: map[types.NamespacedName]render.QOSRequests{}}
 }
 
 // recordChange records the pods of a change. It does not block. Only one goroutine may call it.
@@ -66,10 +75,10 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 	k.isDriverKnown = k.isDriverKnown || c.Node.Ready
 	if k.isDriverKnown && (!wasDriverKnown || k.total != previousTotal || k.node.CgroupDriver != previousDriver) {
 		select {
-		case <-k.cgroups: // discard older cgroups that run has not received
+		case <-k.desired: // discard older cgroups that run has not received
 		default:
 		}
-		k.cgroups <- render.QOSCgroups(k.node, k.total)
+		k.desired <- qosCgroups{all: render.QOSCgroups(k.node, k.total), periodic: render.PeriodicQOSCgroups(k.node, k.total)}
 	}
 }
 
@@ -93,29 +102,35 @@ func podRequests(r *state.Report) render.QOSRequests {
 	return render.NewQOSRequests(r.Pod)
 }
 
-// run writes the cgroups until ctx is done. It retries after a failure, and logs a failure only
-// if it differs from the previous failure.
+// run writes the cgroups until ctx is done, and restores them at intervals. It retries after a failure,
+// and logs a failure only if it differs from the previous failure.
 func (k *qosSyncer) run(ctx context.Context) error {
-	var desired []render.Cgroup
-	writtenCgroups, failures := map[string]render.Cgroup{}, 0
+	var desired qosCgroups
+	written, failures := map[string]writtenCgroup{}, 0
 	lastResult := "not synced" // the last error; "" after a success
-	retry := time.NewTimer(0)
+	retry, interval := time.NewTimer(0), time.NewTicker(qosInterval)
 	defer retry.Stop()
+	defer interval.Stop()
 	<-retry.C
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case desired = <-k.cgroups:
+		case desired = <-k.desired:
 		case <-retry.C:
+		case <-interval.C:
+			if len(desired.all) == 0 {
+				continue // the cgroup driver is unknown, or pods have no cgroups
+			}
+			k.restore(desired, written)
 		}
-		err := k.write(desired, writtenCgroups)
+		err := k.write(desired.all, written)
 		if err == nil {
 			if lastResult != "" && k.o.OnResult != nil {
 				k.o.OnResult(nil)
 			}
-			if k.o.OnWritten != nil && len(desired) > 0 {
-				k.o.OnWritten(desired[0].Driver())
+			if k.o.OnWritten != nil && len(desired.all) > 0 {
+				k.o.OnWritten(desired.all[0].Driver())
 			}
 			lastResult, failures = "", 0
 			retry.Stop()
@@ -133,19 +148,46 @@ func (k *qosSyncer) run(ctx context.Context) error {
 	}
 }
 
-// write sets the limits of each desired cgroup that differs from its entry in writtenCgroups, and
-// then updates the entry.
-func (k *qosSyncer) write(desired []render.Cgroup, writtenCgroups map[string]render.Cgroup) error {
+// A writtenCgroup is a cgroup whose limits are set.
+type writtenCgroup struct {
+	render.Cgroup
+	id string // its identifier after the limits were set
+}
+
+// write sets the limits of each desired cgroup that differs from its entry in written, and then updates
+// the entry.
+func (k *qosSyncer) write(desired []render.Cgroup, written map[string]writtenCgroup) error {
 	var errs []error
 	for _, c := range desired {
-		if reflect.DeepEqual(writtenCgroups[c.Path], c) {
+		if reflect.DeepEqual(written[c.Path].Cgroup, c) {
 			continue
 		}
-		if err := k.o.SetLimits(c); err != nil {
+		err := k.o.SetLimits(c)
+		var id string
+		if err == nil {
+			id, err = k.o.ID(c)
+		}
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		writtenCgroups[c.Path] = c
+		written[c.Path] = writtenCgroup{c, id}
 	}
 	return errors.Join(errs...)
+}
+
+// restore sets the periodic limits of the desired cgroups. It removes a cgroup from written if write must
+// set all of its limits again, because another program has removed the cgroup, or because a periodic
+// limit could not be set.
+func (k *qosSyncer) restore(desired qosCgroups, written map[string]writtenCgroup) {
+	for _, c := range desired.all {
+		if id, err := k.o.ID(c); err != nil || id != written[c.Path].id {
+			delete(written, c.Path)
+		}
+	}
+	for _, c := range desired.periodic {
+		if _, isWritten := written[c.Path]; isWritten && k.o.SetLimits(c) != nil {
+			delete(written, c.Path)
+		}
+	}
 }

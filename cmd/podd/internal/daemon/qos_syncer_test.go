@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -34,6 +36,7 @@ func TestQOSSyncer(t *testing.T) {
 				limited = append(limited, c)
 				return limitErr
 			},
+			ID:         func(render.Cgroup) (string, error) { return "", nil },
 			OnWritten:  func(driver string) { drivers = append(drivers, driver) },
 			OnRequests: func(sum render.QOSRequests) { total = sum },
 			Log:        slog.New(slog.NewTextHandler(&log, nil)),
@@ -100,6 +103,68 @@ func TestQOSSyncer(t *testing.T) {
 			"/kubepods.slice", "/kubepods.slice/kubepods-burstable.slice", "/kubepods.slice/kubepods-besteffort.slice")
 		if n := strings.Count(log.String(), "no cgroups"); n != 1 {
 			t.Errorf("got %d log lines with \"no cgroups\", want 1:\n%s", n, log.String())
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestQOSSyncer_Restore checks which limits the syncer sets each minute if no pod changes.
+func TestQOSSyncer_Restore(t *testing.T) {
+	const all, burstable, besteffort = "/kubepods", "/kubepods/burstable", "/kubepods/besteffort"
+	synctest.Test(t, func(t *testing.T) {
+		var limited []string                // the cgroups that were passed to SetLimits in the current step
+		var failing string                  // the cgroup for which SetLimits fails
+		ids := map[string]string{}          // changed by a step
+		results := []error{}                // the arguments of all calls of OnResult
+		memory := map[string]int64{all: -1} // the memory limits that were last set
+		k := newQOSSyncer(qosOptions{
+			Node: render.Node{AllPodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}},
+			SetLimits: func(c render.Cgroup) error {
+				limited = append(limited, c.Path)
+				memory[c.Path] = c.Memory
+				if c.Path == failing {
+					return errors.New("no cgroups")
+				}
+				return nil
+			},
+			ID:       func(c render.Cgroup) (string, error) { return ids[c.Path], nil },
+			OnResult: func(err error) { results = append(results, err) },
+			Log:      slog.New(slog.DiscardHandler),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go k.run(ctx)
+		step := func(name string, after time.Duration, want ...string) {
+			t.Helper()
+			limited = nil
+			time.Sleep(after)
+			synctest.Wait()
+			if !slices.Equal(limited, want) {
+				t.Errorf("%s: got calls of SetLimits for the cgroups %v, want %v", name, limited, want)
+			}
+		}
+		step("runtime not ready", 2*time.Minute+time.Second)
+		if len(results) > 0 {
+			t.Errorf("runtime not ready: got results %v, want none", results)
+		}
+		k.recordChange(reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "cgroupfs"}})
+		step("runtime ready", 0, all, burstable, besteffort)
+		step("within a minute", 58*time.Second)
+		step("after a minute", time.Second, burstable, besteffort)
+		ids[all], memory[all] = "new", 0
+		step("all pods removed and created again", time.Minute, burstable, besteffort, all)
+		if memory[all] != 1<<30 {
+			t.Errorf("all pods removed and created again: got memory limit %d, want %d", memory[all], 1<<30)
+		}
+		ids[besteffort] = "new"
+		step("class removed and created again", time.Minute, burstable, besteffort)
+		failing = burstable
+		step("class cannot be limited", time.Minute, burstable, besteffort, burstable)
+		failing = ""
+		step("retry", 30*time.Second, burstable)
+		step("after the retry", 30*time.Second, burstable, besteffort)
+		if len(results) != 3 || results[0] != nil || results[1] == nil || results[2] != nil {
+			t.Errorf("got results %v, want a success, a failure and a success", results)
 		}
 		cancel()
 		synctest.Wait()
