@@ -96,7 +96,7 @@ func New(o Options) (*Runner, error) {
 	pods := eviction.NewReportCache()
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
-			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, CreateCgroup: cgroup.Create,
+			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, CreateCgroup: newCgroupCreator(on, cgroup.Create),
 			Devices: devices, PullRecords: wiring.OpenPullRecords(cfg), Log: log,
 		}),
 		Devices: devices, Journals: rootdir.Journals(o.Dir), Log: log,
