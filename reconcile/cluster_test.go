@@ -15,6 +15,7 @@ import (
 	"podd/manifest/merge"
 	"podd/reconcile"
 	"podd/reconcile/admission"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 )
 
@@ -303,6 +304,52 @@ func TestClusterEvicts(t *testing.T) {
 		if c := s.Conditions[0]; s.Phase != v1.PodFailed || s.Reason != "Evicted" || !hasDisruption(s.Conditions) {
 			t.Errorf("status of the evicted pod: got %+v with first condition %v, want Failed with reason Evicted and a DisruptionTarget condition", s, c)
 		}
+	})
+}
+
+// TestClusterEvicts_Terminating checks the eviction of a pod that is being deleted with a long grace period:
+// the pod stops earlier, and its status and one event contain the reason, as those of other evicted pods.
+func TestClusterEvicts_Terminating(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = useCluster
+		m.start()
+		m.setClusterPods(true, clusterPod("web", nil))
+		m.settle()
+		m.setClusterPods(true, clusterPod("web", withDeletion(300)))
+		m.settle()
+		uid := m.report("web").Pod.UID
+		evict := func() {
+			t.Helper()
+			if err := m.current().router.Evict(t.Context(), key("web"), plan.Eviction{
+				UID: uid, Message: "The node was low on resource: memory. ", Grace: time.Minute,
+				Shortage:         plan.Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"},
+				EventAnnotations: map[string]string{"starved_resource": "memory"},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			m.settle()
+		}
+		m.takeEvents()
+		evict()
+		evict()
+		r := m.report("web")
+		if s := r.Pod.Status; s.Phase != v1.PodRunning || s.Reason != "Evicted" || !hasDisruption(s.Conditions) {
+			t.Errorf("status of the evicted pod: got %+v, want Running with reason Evicted and a DisruptionTarget condition", s)
+		}
+		if e := r.TerminatingEviction; e == nil || e.Shortage.Signal != "memory.available" {
+			t.Errorf("got eviction %+v in the report, want one because of memory.available", e)
+		}
+		var evictions []event.Event
+		for _, e := range m.events {
+			if e.Reason == plan.ReasonEvicted {
+				evictions = append(evictions, e)
+			}
+		}
+		if len(evictions) != 1 || evictions[0].Type != v1.EventTypeWarning || evictions[0].UID != uid || evictions[0].Annotations["starved_resource"] != "memory" {
+			t.Errorf("got events %+v, want one warning event Evicted of the pod with its annotations", evictions)
+		}
+		m.advance(time.Minute)
+		m.wantState()
 	})
 }
 

@@ -33,6 +33,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 	s, r.Pod = s.PodWithStatus(d)
 	w.state = s
 	if s.PlanInput.Desired == nil {
+		r.TerminatingEviction = s.TerminatingEviction()
 		return r
 	}
 	r.Finished, r.IsEndRecorded = s.PlanInput.History.Finished, s.IsEndRecorded()

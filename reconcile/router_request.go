@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,17 +57,33 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 
 // Evict requests the eviction of the version of a pod that eviction.UID and eviction.Hash identify.
 // The pod is Failed until it starts again (plan.Eviction.Restarts) or its manifest is edited. Evict
-// does nothing if another version has already replaced that version, or if the pod is not desired
-// any more.
+// does nothing if another version has already replaced that version. If the pod is not desired any more
+// and is being stopped, Evict limits its grace period, and eviction.Hash has no effect.
 func (r *Router) Evict(ctx context.Context, key types.NamespacedName, eviction plan.Eviction) error {
 	return r.call(ctx, func() error {
-		e := r.entries[key]
-		if e == nil || e.memory.Order.Desired == nil {
-			return nil
+		switch e := r.entries[key]; {
+		case e == nil:
+		case e.memory.Order.Desired != nil:
+			r.postRequests(e, state.Requests{Eviction: &eviction})
+		case e.evictTerminating(&eviction, time.Now()):
+			r.postOrders()
 		}
-		r.postRequests(e, state.Requests{Eviction: &eviction})
 		return nil
 	})
+}
+
+// evictTerminating evicts the pod with the UID eviction.UID, which is not desired any more. It returns
+// false if the pod is not on the node or an earlier call has already evicted it.
+func (e *workerEntry) evictTerminating(eviction *plan.Eviction, now time.Time) bool {
+	if e.report == nil || !slices.Contains(e.report.UIDs, eviction.UID) {
+		return false
+	}
+	d := e.memory.Deletion
+	if d == nil || d.UID != eviction.UID {
+		d = plan.NewDeletion(nil, eviction.UID, plan.MaxGrace, now)
+	}
+	e.memory.Deletion = d.Evict(eviction, now)
+	return e.memory.Deletion != d
 }
 
 // Delete replaces the grace period of the pod with this UID. If the pod is being stopped, the new
@@ -82,7 +99,7 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace <= grace {
 			return nil
 		}
-		e.memory.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: time.Now()}
+		e.memory.Deletion = plan.NewDeletion(e.memory.Deletion, uid, grace, time.Now())
 		r.postOrders()
 		return nil
 	})

@@ -176,7 +176,7 @@ func (e *workerEntry) shortenGrace(evictedUID types.UID, grace time.Duration, no
 			return false
 		}
 	}
-	e.memory.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}
+	e.memory.Deletion = plan.NewDeletion(e.memory.Deletion, uid, grace, now)
 	return true
 }
 

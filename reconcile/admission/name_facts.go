@@ -87,6 +87,6 @@ func (m *Memory) clearDeletion(desired *manifest.Pod) {
 // earlier deletion of this pod has the same or a shorter grace period.
 func (m *Memory) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
 	if d := m.Deletion; d == nil || d.UID != uid || d.Grace > grace {
-		m.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}
+		m.Deletion = plan.NewDeletion(d, uid, grace, now)
 	}
 }

@@ -64,6 +64,13 @@ func (d DecisionChange) failedEvent(s Subject, end *plan.PodEnd) Event {
 	return e
 }
 
+// ForEviction returns the event for the eviction of a pod that is being deleted.
+func ForEviction(s Subject, e *plan.Eviction) Event {
+	evicted := s.NewWarningEvent(plan.ReasonEvicted, "", e.Message)
+	evicted.Annotations = e.EventAnnotations
+	return evicted
+}
+
 // waitEvents returns the event for a new reason why the pod does not start, or why an edit of the
 // pod is not applied. It returns no event for failed operations on volumes, images and sandboxes,
 // because ForOutcome returns the events for these failures.

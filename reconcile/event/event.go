@@ -4,6 +4,7 @@
 //	action and its result        ─▶ ForOutcome
 //	attempt of a probe           ─▶ ForProbe
 //	decision before and now      ─▶ ForDecision
+//	eviction of a deleted pod    ─▶ ForEviction
 //	resize before and now        ─▶ ForResize
 //	node before and now          ─▶ ForNodeChange
 //	problems of manifests        ─▶ ForProblems

@@ -203,20 +203,24 @@ func (m *Manager) gracePeriod(t pressure.Threshold, pod *v1.Pod) time.Duration {
 	return max(min(plan.GraceDuration(podSeconds), m.o.Policy.MaxPodGrace), excessGracePeriod)
 }
 
-// evict evicts the pod c. r is its report. If the pod is being deleted, evict shortens its grace
-// period instead.
+// evict evicts the pod c. r is its report. As in a kubelet, the pod may already be being deleted.
 func (m *Manager) evict(ctx context.Context, met pressure.MetThreshold, c pressure.Candidate, r *state.Report) {
 	grace := m.gracePeriod(met.Threshold, r.Pod)
 	m.awaitedPod = evictedPod{idOf(r), time.Now(), grace}
 	m.o.Log.Warn("evicting a pod, because the node is short of a resource", "pod", r.Key.String(), "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatThreshold())
 	message, annotations := pressure.DescribeEviction(met, c)
-	// Delete and Evict return an error only if podd is stopping.
-	if r.Version == nil {
-		_ = m.o.Router.Delete(ctx, r.Key, r.Pod.UID, grace)
-		return
-	}
+	// Evict returns an error only if podd is stopping.
 	_ = m.o.Router.Evict(ctx, r.Key, plan.Eviction{
-		UID: r.Version.UID, Hash: r.Version.Hash, Message: message, EventAnnotations: annotations, Grace: grace, Restarts: true,
+		UID: r.Pod.UID, Hash: hashOf(r), Message: message, EventAnnotations: annotations, Grace: grace, Restarts: true,
 		Shortage: plan.Shortage{Signal: string(met.Signal), Available: met.FormatAvailable(), Threshold: met.FormatThreshold()},
 	})
+}
+
+// hashOf returns the hash of the version that an eviction of the pod of r applies to; "" if the pod is
+// being deleted.
+func hashOf(r *state.Report) string {
+	if r.Version == nil {
+		return ""
+	}
+	return r.Version.Hash
 }

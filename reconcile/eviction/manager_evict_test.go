@@ -450,8 +450,8 @@ func TestManager_Unmeasured(t *testing.T) {
 	m.checkAgain(t, "unknown usage", evictionCheckInterval, "other")
 }
 
-// TestManager_Deleted checks that the grace period of a pod that is being deleted is shortened, and
-// that pods that release nothing are not evicted.
+// TestManager_Deleted checks that a pod that is being deleted is evicted, and that pods that release
+// nothing are not evicted.
 func TestManager_Deleted(t *testing.T) {
 	m := newManagerTest(hardPolicy)
 	m.run("deleted", 0, 900)
@@ -462,8 +462,8 @@ func TestManager_Deleted(t *testing.T) {
 	m.reports["foreign"].Observed[0].Foreign = true
 	m.node.memory = 50
 	m.checkAgain(t, "deleted pod", evictionCheckInterval, "deleted")
-	if diff := cmp.Diff(plan.Eviction{UID: "uid-deleted", Reason: deleted, Grace: time.Second}, m.evicted["deleted"]); diff != "" {
-		t.Errorf("deletion (-want +got):\n%s", diff)
+	if e := m.evicted["deleted"]; e.UID != "uid-deleted" || e.Grace != time.Second || e.Shortage.Signal != "memory.available" || e.Message == "" || e.EventAnnotations == nil {
+		t.Errorf("eviction of the deleted pod: got %+v, want one of uid-deleted in 1s because of memory.available, with a message and annotations", e)
 	}
 }
 

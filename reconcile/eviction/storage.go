@@ -69,7 +69,6 @@ func NewStorageLimiter(o StorageOptions) *StorageLimiter { return &StorageLimite
 // evictor is the part of *reconcile.Router by which pods are evicted.
 type evictor interface {
 	Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error
-	Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error
 }
 
 // layerReader is the part of *cri.Client that a StorageLimiter uses.
@@ -132,9 +131,8 @@ func (k *StorageLimiter) check(ctx context.Context) {
 // that of the kubelet for evictions.
 const excessGracePeriod = time.Second
 
-// evict evicts a pod that exceeds a limit. If the pod is being deleted, it shortens the grace
-// period to excessGracePeriod instead. If the pod is critical, it only sets m.unenforcedLimit. It
-// returns false if the pod exceeds no limit.
+// evict evicts a pod that exceeds a limit, even if the pod is already being deleted. If the pod is
+// critical, evict only sets m.unenforcedLimit. It returns false if the pod exceeds no limit.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
 	exceeded := m.usage.ExceededLimit(&r.Pod.Spec)
@@ -145,14 +143,9 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 		m.unenforcedLimit = exceeded
 		return true
 	}
-	// Delete and Evict return an error only if podd is stopping.
-	if r.Version == nil {
-		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", exceeded.Message())
-		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGracePeriod)
-		return true
-	}
+	// Evict returns an error only if podd is stopping.
 	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{
-		UID: r.Version.UID, Hash: r.Version.Hash, Message: exceeded.Message(), StorageLimit: exceeded.Signal, Restarts: k.o.Restarts,
+		UID: r.Pod.UID, Hash: hashOf(r), Message: exceeded.Message(), StorageLimit: exceeded.Signal, Restarts: k.o.Restarts,
 	})
 	return true
 }

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -32,19 +31,11 @@ import (
 // podDirs returns the pod directories below a root directory.
 func podDirs(root string) volume.Dir { return volume.Dir{Root: filepath.Join(root, "pods")} }
 
-// evictions contains the evictions and deletions that were requested, by the name of the pod.
+// evictions contains the evictions that were requested, by the name of the pod.
 type evictions map[string]plan.Eviction
 
 func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Eviction) error {
 	e[key.Name] = evict
-	return nil
-}
-
-// deleted is the eviction reason that the test records for a pod whose grace period was shortened.
-const deleted = "deleted"
-
-func (e evictions) Delete(_ context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
-	e[key.Name] = plan.Eviction{UID: uid, Reason: deleted, Grace: grace}
 	return nil
 }
 
@@ -199,7 +190,7 @@ func TestStorageLimiter_ImageDisk(t *testing.T) {
 }
 
 // TestStorageLimiter_Deleted checks that a limit also applies to a pod that is being deleted: if
-// the pod exceeds the limit, its grace period is shortened.
+// the pod exceeds the limit, it is evicted.
 func TestStorageLimiter_Deleted(t *testing.T) {
 	root := t.TempDir()
 	disk := filepath.Join(podDirs(root).Root, "uid-full/volumes/kubernetes.io~empty-dir/disk")
@@ -218,9 +209,12 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 		Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Reports: func() []*state.Report { return reports },
 		Router: got, Layers: &layers{reported: true}, Log: slog.New(slog.DiscardHandler),
 	}).check(t.Context())
-	want := evictions{"full": {UID: "uid-full", Reason: deleted, Grace: time.Second}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("deletions (-want +got):\n%s", diff)
+	want := plan.Eviction{UID: "uid-full", Message: got["full"].Message, StorageLimit: "ephemeralpodfs.limit"}
+	if diff := cmp.Diff(evictions{"full": want}, got); diff != "" {
+		t.Errorf("evictions (-want +got):\n%s", diff)
+	}
+	if prefix := "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. The usage is 2"; !strings.HasPrefix(want.Message, prefix) {
+		t.Errorf("got message %q, want one that begins with %q", want.Message, prefix)
 	}
 }
 

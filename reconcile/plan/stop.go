@@ -45,6 +45,34 @@ type Deletion struct {
 	UID   types.UID
 	Grace time.Duration
 	At    time.Time
+	// Eviction is the eviction of the pod after its deletion was requested; nil if there was none.
+	Eviction *Eviction
+}
+
+// NewDeletion returns a request to delete the pod with this UID. The request replaces previous, which may
+// be nil. It retains the eviction in previous if previous is about the same pod.
+func NewDeletion(previous *Deletion, uid types.UID, grace time.Duration, now time.Time) *Deletion {
+	d := &Deletion{UID: uid, Grace: grace, At: now}
+	if previous != nil && previous.UID == uid {
+		d.Eviction = previous.Eviction
+	}
+	return d
+}
+
+// Evict returns d with the eviction e. The first eviction of a pod is retained. The grace period is
+// limited to that of e. Evict returns d itself if e changes nothing.
+func (d *Deletion) Evict(e *Eviction, now time.Time) *Deletion {
+	grace := max(e.Grace, evictGrace)
+	isShorter := now.Add(grace).Before(d.At.Add(d.Grace))
+	if d.Eviction != nil && !isShorter {
+		return d
+	}
+	evicted := *d
+	evicted.Eviction = cmp.Or(d.Eviction, e)
+	if isShorter {
+		evicted.Grace, evicted.At = grace, now
+	}
+	return &evicted
 }
 
 // deletionOf returns the deletion request for incarnation inc; nil if there is none.

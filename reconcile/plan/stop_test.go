@@ -222,3 +222,37 @@ func TestStop_All(t *testing.T) {
 		t.Errorf("stop in progress: got reason %q, want %q\n%s", d.Why, "manifest removed", d)
 	}
 }
+
+// TestDeletion_Evict checks that an eviction limits the grace period of a deletion, and that a later
+// request retains the first eviction of the pod.
+func TestDeletion_Evict(t *testing.T) {
+	start := time.Now()
+	first, second := &Eviction{Grace: 20 * time.Second}, &Eviction{}
+	for name, test := range map[string]struct {
+		requested time.Duration // grace period of the deletion, 10 s before the eviction
+		evictions []*Eviction
+		wantEnd   time.Duration // end of the grace period after the deletion
+	}{
+		"shorter":            {time.Minute, []*Eviction{first}, 30 * time.Second},
+		"longer":             {15 * time.Second, []*Eviction{first}, 15 * time.Second},
+		"at least a second":  {time.Minute, []*Eviction{first, second}, 11 * time.Second},
+		"again without need": {15 * time.Second, []*Eviction{first, first}, 15 * time.Second},
+	} {
+		d := NewDeletion(nil, "u", test.requested, start)
+		for _, e := range test.evictions {
+			d = d.Evict(e, start.Add(10*time.Second))
+		}
+		if got := d.At.Add(d.Grace).Sub(start); got != test.wantEnd || d.Eviction != first {
+			t.Errorf("%s: got an end after %s and eviction %p, want %s and %p", name, got, d.Eviction, test.wantEnd, first)
+		}
+		if d.Evict(first, start.Add(10*time.Second)) != d {
+			t.Errorf("%s: a repeated eviction returns another deletion, want the same", name)
+		}
+		if e := NewDeletion(d, "u", time.Second, start).Eviction; e != first {
+			t.Errorf("%s: got eviction %p after another request to delete the pod, want %p", name, e, first)
+		}
+		if e := NewDeletion(d, "other", time.Second, start).Eviction; e != nil {
+			t.Errorf("%s: got eviction %p for another pod, want none", name, e)
+		}
+	}
+}

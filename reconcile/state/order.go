@@ -10,6 +10,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/device/allocation"
+	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -103,6 +104,7 @@ func (s *State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (*St
 		t.retryVolumes()
 		t.retryCleanup()
 	}
+	oldEviction := t.TerminatingEviction()
 	t.Order, t.hasDir = o, hasDir
 	t.setDesired(o.Desired)
 	t.applyRefs()
@@ -117,6 +119,9 @@ func (s *State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (*St
 	}
 	t.PlanInput.SourcesRead, t.PlanInput.Verdict, t.PlanInput.Node, t.PlanInput.ForceStop, t.PlanInput.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.PlanInput.StopAllReason = o.StopAllReason
+	if e := t.TerminatingEviction(); e != nil && e != oldEviction {
+		t.addEvents(event.ForEviction(event.NewSubject(t.publishedVersion, t.now), e))
+	}
 	t.PlanInput.Node.RuntimeReachable = o.Node.RuntimeReachable && t.HasObserved
 	if e := r.Eviction; e != nil && (e.Reason != plan.ReasonTerminated || o.Node.ShuttingDown) {
 		t.PlanInput.Eviction = e

@@ -37,6 +37,9 @@ type Report struct {
 	// whether the end is on disk.
 	Finished      *plan.PodEnd
 	IsEndRecorded bool
+	// TerminatingEviction is the eviction of a pod that is no longer desired and was evicted while it
+	// was being stopped; nil for other pods.
+	TerminatingEviction *plan.Eviction
 	// LastExits contains the last exit of each container, by container name.
 	LastExits map[string]plan.Exit
 	// Pulls contains the image pulls in progress, sorted by container name.
@@ -65,7 +68,7 @@ type PullInProgress struct {
 // the router reads.
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
-		r.Finished == later.Finished && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.Insufficient == later.Insufficient && r.DecisionSince.Equal(later.DecisionSince) &&
+		r.Finished == later.Finished && r.TerminatingEviction == later.TerminatingEviction && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.Insufficient == later.Insufficient && r.DecisionSince.Equal(later.DecisionSince) &&
 		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 

@@ -78,11 +78,25 @@ func (t *transition) terminatingPod() *v1.Pod {
 		SupportsRecursiveReadOnly: t.supportsRecursiveReadOnly(t.publishedVersion),
 		Now:                       t.PlanInput.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
+	if e := t.TerminatingEviction(); e != nil {
+		facts.FinalPhase, facts.FailureReason = v1.PodFailed, &status.Reason{Reason: plan.ReasonEvicted, Message: e.Message}
+		facts.IsPressureEviction = e.Shortage != (plan.Shortage{})
+	}
 	t.addProbeFacts(&facts)
 	t.addHookFacts(&facts)
 	p.Status = status.Compute(facts)
 	t.publishedPod = &p
 	return t.publishedPod
+}
+
+// TerminatingEviction returns the eviction of a pod that is not desired any more and was evicted while it
+// was being stopped; nil if there is none.
+func (s *State) TerminatingEviction() *plan.Eviction {
+	d, p := s.PlanInput.Deletion, s.publishedVersion
+	if s.PlanInput.Desired != nil || d == nil || p == nil || p.UID != d.UID {
+		return nil
+	}
+	return d.Eviction
 }
 
 // applyTerminating replaces the last version by t.Order.TerminatingPod, because podd may have had

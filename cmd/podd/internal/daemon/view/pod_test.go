@@ -62,6 +62,10 @@ func TestPodView_EvictionSignal(t *testing.T) {
 		if p := podView(&state.Report{Finished: &end}, nil); p.EvictionSignal != want {
 			t.Errorf("PodEnd %+v: got signal %q, want %q", end, p.EvictionSignal, want)
 		}
+		e := plan.Eviction{Shortage: end.Shortage, StorageLimit: end.StorageLimit}
+		if p := podView(&state.Report{TerminatingEviction: &e}, nil); p.EvictionSignal != want {
+			t.Errorf("eviction %+v of a pod that is being deleted: got signal %q, want %q", e, p.EvictionSignal, want)
+		}
 	}
 }
 

@@ -298,6 +298,9 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	if r.Finished != nil {
 		p.EvictionSignal, p.PreemptionSignal = cmp.Or(r.Finished.Shortage.Signal, r.Finished.StorageLimit), string(r.Finished.Resource)
 	}
+	if e := r.TerminatingEviction; e != nil {
+		p.EvictionSignal = cmp.Or(e.Shortage.Signal, e.StorageLimit)
+	}
 	return p
 }
 
