@@ -2,9 +2,10 @@ package manifest
 
 import (
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest/order"
 )
 
 // A RecognizedSet is a Set in which pods that already run on this node have the UIDs under which
@@ -45,7 +46,7 @@ func Recognize(s *Set, previous *RecognizedSet, find func(*Pod) types.UID) *Reco
 	for _, p := range s.Pods {
 		usedUIDs[p.UID] = true
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(uidsByKey), CompareKeys) {
+	for _, key := range order.Collect(maps.Keys(uidsByKey), CompareKeys) {
 		p, uid := s.Pods[key], uidsByKey[key]
 		if usedUIDs[uid] {
 			continue

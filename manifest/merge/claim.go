@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/manifest/refs"
 )
 
@@ -32,7 +32,7 @@ func (m *merger) dropSharedClaims(batches []manifest.Batch) {
 		if !m.set.CompleteSources[b.Source] {
 			incompleteSource = cmp.Or(incompleteSource, b.Source)
 		}
-		for _, key := range slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys) {
+		for _, key := range order.Collect(maps.Keys(o.Claims), manifest.CompareKeys) {
 			ref := manifest.ObjectRef{Kind: manifest.ClaimKind, NamespacedName: key}
 			origin := o.Origins[ref]
 			if earlierOrigin, isDuplicate := firstOrigins[ref]; isDuplicate {
@@ -63,7 +63,7 @@ func (m *merger) warnSharedGroups() {
 		key    types.NamespacedName
 	}
 	firstChanges := map[sourceClaim]groupChange{}
-	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
+	for _, key := range order.Collect(maps.Keys(m.set.Pods), manifest.CompareKeys) {
 		p := m.set.Pods[key]
 		if p.Traits.HasRefsFromServer {
 			continue // give no warning, because the cluster decides which pods may use its claims

@@ -4,7 +4,11 @@
 // factor, because they swap elements with package reflect.
 package order
 
-import "sort"
+import (
+	"iter"
+	"slices"
+	"sort"
+)
 
 // Slice sorts s in ascending order of compare, like slices.SortFunc. Equal elements may change
 // their order.
@@ -22,4 +26,12 @@ func Stable[E any](s []E, compare func(a, b E) int) {
 		return
 	}
 	sort.SliceStable(s, func(i, j int) bool { return compare(s[i], s[j]) < 0 })
+}
+
+// Collect returns the values of seq in ascending order of compare, like slices.SortedFunc. Equal values
+// may be in any order.
+func Collect[E any](seq iter.Seq[E], compare func(a, b E) int) []E {
+	s := slices.Collect(seq)
+	Slice(s, compare)
+	return s
 }

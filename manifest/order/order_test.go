@@ -29,6 +29,9 @@ func TestSlice_Stable(t *testing.T) {
 			t.Errorf("Stable: got %v, want %v", stable, want)
 		}
 		byBoth := func(a, b element) int { return cmp.Or(byKey(a, b), cmp.Compare(a.id, b.id)) }
+		if got := Collect(slices.Values(all), byBoth); !slices.Equal(got, want) {
+			t.Errorf("Collect: got %v, want %v", got, want)
+		}
 		Slice(all, byBoth)
 		if !slices.Equal(all, want) {
 			t.Errorf("Slice: got %v, want %v", all, want)

@@ -2,11 +2,11 @@ package refs
 
 import (
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 )
 
 // claimIndex is an index of the claims and volumes of one source, for Claims.Bind.
@@ -18,8 +18,8 @@ type claimIndex struct {
 
 func newClaimIndex(o *manifest.Objects) *claimIndex {
 	i := &claimIndex{
-		claims:       slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys),
-		volumes:      slices.SortedFunc(maps.Keys(o.Volumes), manifest.CompareKeys),
+		claims:       order.Collect(maps.Keys(o.Claims), manifest.CompareKeys),
+		volumes:      order.Collect(maps.Keys(o.Volumes), manifest.CompareKeys),
 		namedVolumes: map[string]bool{}, referredClaims: map[types.NamespacedName]bool{},
 	}
 	for _, c := range o.Claims {

@@ -8,6 +8,7 @@ import (
 
 	"podd/cmd/podd/internal/paths"
 	"podd/cmd/podd/internal/printer"
+	"podd/manifest/order"
 	"podd/server"
 )
 
@@ -96,7 +97,7 @@ func whyArguments(v *server.View, dir string) []string {
 		}
 		delete(remaining, key)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(remaining), func(a, b server.Key) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, key := range order.Collect(maps.Keys(remaining), func(a, b server.Key) int { return strings.Compare(a.String(), b.String()) }) {
 		podArgs = append(podArgs, podArgument(v, key)) // the manifest was rejected, so there is no pod
 	}
 	return append(podArgs, files...)
