@@ -72,7 +72,8 @@ func (h *hierarchy) toCgroup(info *model.ContainerInfo, m *model.MachineInfo) *C
 	for i := range s.Filesystem {
 		s.Filesystem[i].Device = toValidUTF8(s.Filesystem[i].Device)
 	}
-	return &Cgroup{Info: info}
+	_, isVersion2 := h.mounts[""]
+	return &Cgroup{Info: info, HasPressure: isVersion2}
 }
 
 // toValidUTF8 returns a name from the kernel as valid UTF-8. The kernel accepts any bytes as

@@ -80,6 +80,9 @@ type Cgroup struct {
 	// NanoCores is the CPU usage since the previous reading, in nanoseconds per second. It
 	// is nil if unknown.
 	NanoCores *uint64
+	// HasPressure reports whether Info contains pressure stall information, which may be zero. Only
+	// cgroups of version 2 have it.
+	HasPressure bool
 }
 
 // Stats returns the statistics of the cgroup at the time of the sample.

@@ -16,7 +16,7 @@ func toContainerStats(name string, c *Cgroup) api.ContainerStats {
 	sampledAt := metav1.NewTime(s.Timestamp)
 	out := api.ContainerStats{Name: name, StartTime: metav1.NewTime(spec.CreationTime)}
 	if spec.HasCpu {
-		out.CPU = &api.CPUStats{Time: sampledAt, UsageNanoCores: c.NanoCores, UsageCoreNanoSeconds: &s.Cpu.Usage.Total, PSI: pressure(&s.Cpu.PSI)}
+		out.CPU = &api.CPUStats{Time: sampledAt, UsageNanoCores: c.NanoCores, UsageCoreNanoSeconds: &s.Cpu.Usage.Total, PSI: c.pressure(&s.Cpu.PSI)}
 	}
 	if !spec.HasMemory {
 		return out
@@ -24,7 +24,7 @@ func toContainerStats(name string, c *Cgroup) api.ContainerStats {
 	m := s.Memory
 	out.Memory = &api.MemoryStats{
 		Time: sampledAt, UsageBytes: &m.Usage, WorkingSetBytes: &m.WorkingSet, RSSBytes: &m.RSS,
-		PageFaults: &m.ContainerData.Pgfault, MajorPageFaults: &m.ContainerData.Pgmajfault, PSI: pressure(&m.PSI),
+		PageFaults: &m.ContainerData.Pgfault, MajorPageFaults: &m.ContainerData.Pgmajfault, PSI: c.pressure(&m.PSI),
 	}
 	out.Memory.AvailableBytes = available(spec.Memory.Limit, m.WorkingSet)
 	out.Swap = &api.SwapStats{Time: sampledAt, SwapUsageBytes: &m.Swap, SwapAvailableBytes: available(spec.Memory.SwapLimit, m.Swap)}
@@ -40,24 +40,19 @@ func available(limit, used uint64) *uint64 {
 	return &n
 }
 
-// pressure converts pressure stall information. It returns nil if the kernel reports none,
-// as for cgroup version 1.
-func pressure(p *model.PSIStats) *api.PSIStats {
-	if *p == (model.PSIStats{}) {
+// pressure converts pressure stall information of c. It returns nil if c has none.
+func (c *Cgroup) pressure(p *model.PSIStats) *api.PSIStats {
+	if !c.HasPressure {
 		return nil
 	}
 	return &api.PSIStats{Full: api.PSIData(p.Full), Some: api.PSIData(p.Some)}
 }
 
 func pressureOfIO(c *Cgroup) *api.IOStats {
-	if c == nil || c.Stats().DiskIo == nil {
+	if c == nil || !c.HasPressure || c.Stats().DiskIo == nil {
 		return nil
 	}
-	p := pressure(&c.Stats().DiskIo.PSI)
-	if p == nil {
-		return nil
-	}
-	return &api.IOStats{Time: metav1.NewTime(c.Stats().Timestamp), PSI: p}
+	return &api.IOStats{Time: metav1.NewTime(c.Stats().Timestamp), PSI: c.pressure(&c.Stats().DiskIo.PSI)}
 }
 
 // defaultInterface is the network interface whose statistics a summary contains twice: in the list

@@ -37,10 +37,12 @@ func fixed(name string, n uint64) *Cgroup {
 	}}
 }
 
-// withPressure returns c with pressure information, which only cgroup version 2 has.
+// withPressure returns c with pressure information, which only cgroup version 2 has. Memory was never
+// short.
 func withPressure(c *Cgroup) *Cgroup {
+	c.HasPressure = true
 	p := model.PSIStats{Full: model.PSIData{Total: 1, Avg10: 0.1, Avg60: 0.2, Avg300: 0.3}, Some: model.PSIData{Total: 5}}
-	c.Stats().Cpu.PSI, c.Stats().Memory.PSI, c.Stats().DiskIo = p, p, &model.DiskIoStats{PSI: p}
+	c.Stats().Cpu.PSI, c.Stats().DiskIo = p, &model.DiskIoStats{PSI: p}
 	return c
 }
 
