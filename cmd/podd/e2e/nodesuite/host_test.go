@@ -20,6 +20,7 @@ type host struct {
 	programs  string
 	disk      string // directory for the files of the suite and of the runtime
 	config    string // YAML that is added to the configuration of the kubelet
+	flag      string // additional flag of the kubelet, or ""
 	processes int    // number of processes that run specs without the label Serial
 	isMachine bool   // whether it is a virtual machine that is used for nothing else, with systemd and cgroup v2
 }
@@ -36,7 +37,7 @@ var thisHost = findHost(os.Getenv("PODD_NODE_SUITE_PROGRAMS"))
 
 func findHost(machinePrograms string) host {
 	if machinePrograms != "" {
-		return host{programs: machinePrograms, disk: "/var/lib/node-suite", config: machineConfig, processes: 1, isMachine: true}
+		return host{programs: machinePrograms, disk: "/var/lib/node-suite", config: machineConfig, flag: "--runtime-cgroups=/system.slice/containerd.service", processes: 1, isMachine: true}
 	}
 	return host{programs: filepath.Join(privatehost.Root, "bin"), disk: privatehost.Disk, config: privateHostConfig, processes: 4}
 }
