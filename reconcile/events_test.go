@@ -162,6 +162,34 @@ containers: [{name: app, image: "web:1"}]`))
 		m.settle()
 		then("another pod has a hostname that is too long")
 	},
+	"sandbox-status": func(t *testing.T, m *machine, then func(string)) {
+		remove := m.Inject(runtimetest.Fault{Method: "PodSandboxStatus", Err: errors.New("context deadline exceeded")})
+		m.start()
+		m.setPods(pod(t, "web", "containers: [{name: app, image: \"web:1\"}]"))
+		m.advance(time.Second)
+		then("the status of the new sandbox cannot be queried")
+		remove()
+		m.advance(time.Minute)
+		then("the runtime responds")
+	},
+	"eviction": func(t *testing.T, m *machine, then func(string)) {
+		m.start()
+		web := pod(t, "web", "containers: [{name: app, image: \"web:1\"}]")
+		m.setPods(web)
+		m.settle()
+		m.takeEvents()
+		remove := m.Inject(runtimetest.Fault{Method: "StopContainer", Err: errors.New("shim does not respond")})
+		if err := m.current().router.Evict(t.Context(), key("web"), plan.Eviction{UID: web.UID, Hash: web.Hash, Message: "too big"}); err != nil {
+			t.Fatal(err)
+		}
+		m.advance(9 * time.Second)
+		then("the runtime does not kill the evicted pod")
+		m.advance(2 * time.Second)
+		then("the pod still runs after 10 seconds")
+		remove()
+		m.advance(time.Minute)
+		then("the runtime kills the pod")
+	},
 	"resize": func(t *testing.T, m *machine, then func(string)) {
 		m.options = func(o *reconcile.Options) {
 			o.Limits = admission.Limits{Allocatable: admission.Amounts{v1.ResourceMemory: 256 << 20}}

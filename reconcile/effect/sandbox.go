@@ -127,7 +127,7 @@ func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSand
 	}
 	sandbox, err := e.Runtime.PodSandboxStatus(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("querying the new sandbox: %w", err)
+		return nil, &result.SandboxStatusError{Err: err}
 	}
 	if sandbox.Labels[runtime.LabelInstance] != config.Labels[runtime.LabelInstance] ||
 		sandbox.Annotations[runtime.AnnotationPodHash] != config.Annotations[runtime.AnnotationPodHash] {

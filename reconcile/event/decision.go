@@ -36,7 +36,7 @@ type DecisionChange struct {
 // ForDecision returns the events for the differences between d.Before and d.After.
 func ForDecision(d DecisionChange) []Event {
 	if d.Pod == nil {
-		return d.killingEvents()
+		return append(d.killingEvents(), d.overdueEvents()...)
 	}
 	var events []Event
 	s := NewSubject(d.Pod, d.At)
@@ -48,7 +48,17 @@ func ForDecision(d DecisionChange) []Event {
 	if end := d.After.Finished; end != nil && end.Reason != "" && end.Reason != plan.ReasonTerminated && !d.Pod.HasFinishedAtSource() {
 		events = append(events, d.failedEvent(s, end))
 	}
-	return slices.Concat(events, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
+	return slices.Concat(events, d.waitEvents(s), d.backOffEvents(s), d.killingEvents(), d.overdueEvents())
+}
+
+// overdueEvents returns the event for a pod that the node stops and that still runs long after its grace
+// period.
+func (d DecisionChange) overdueEvents() []Event {
+	uid := d.After.OverdueUID
+	if uid == "" || uid == d.Before.OverdueUID {
+		return nil
+	}
+	return []Event{Subject{d.Key, uid, d.Pod, d.At}.NewWarningEvent("ExceededGracePeriod", "", "Container runtime did not kill the pod within specified grace period.")}
 }
 
 // failedEvent returns the event for a pod that has failed for a reason other than the exit of a

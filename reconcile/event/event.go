@@ -33,10 +33,6 @@
 //	                                     FailedCreatePodSandBox
 //	KubeletSetupFailed                   podd exits, and its log contains the error
 //	FailedPrepareDynamicResources        podd supports no DRA drivers
-//	FailedPodSandBoxStatus               a sandbox with an unreadable status counts as
-//	                                     not created: FailedCreatePodSandBox
-//	ExceededGracePeriod                  a container that exceeds its grace period is
-//	                                     killed; if that fails: FailedKillPod
 package event
 
 import (

@@ -65,6 +65,8 @@ func TestForOutcome(t *testing.T) {
 		o    Outcome
 		want string
 	}{
+		"status of the sandbox": {Outcome{Action: plan.RunSandbox{}, Err: fmt.Errorf("creating the sandbox: %w", failed), StatusErr: failed},
+			"Warning FailedPodSandBoxStatus : Unable to get pod sandbox status: it broke"},
 		"present": {Outcome{Action: image}, `Normal Pulled spec.initContainers{first}: Container image "i:1" already present on machine`},
 		"pulled": {Outcome{Action: image, ContactedRegistry: true, Pull: &Pull{1234567 * time.Microsecond, 2 * time.Second, 42}},
 			`Normal Pulled spec.initContainers{first}: Successfully pulled image "i:1" in 1.234s (2s including waiting). Image size: 42 bytes.`},
@@ -156,6 +158,7 @@ func TestForDecision(t *testing.T) {
 		return plan.Decision{Steps: []plan.Step{{Container: "app", Crashes: 2, Until: until}}}
 	}
 	const backOff = "Warning BackOff spec.containers{app}: Back-off restarting failed container app in pod web-node_default(u)"
+	const overdue = "Warning ExceededGracePeriod : Container runtime did not kill the pod within specified grace period."
 	for name, c := range map[string]struct {
 		d    DecisionChange
 		want string
@@ -185,6 +188,9 @@ func TestForDecision(t *testing.T) {
 		"no room":               {DecisionChange{Pod: web(), After: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
 		"name taken":            {DecisionChange{Pod: web(), After: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
 		"runtime not ready":     {DecisionChange{Pod: web(), After: wait("", "no runtime")}, ""},
+		"overdue":               {DecisionChange{Pod: web(), After: plan.Decision{OverdueUID: "u"}}, overdue},
+		"still overdue":         {DecisionChange{Pod: web(), Before: plan.Decision{OverdueUID: "u"}, After: plan.Decision{OverdueUID: "u"}}, ""},
+		"overdue, no manifest":  {DecisionChange{After: plan.Decision{OverdueUID: "u"}}, overdue},
 		"edit waits":            {DecisionChange{Pod: web(), After: plan.Decision{WhyRule: plan.RuleEditWaits, NeedsUser: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
 		"edit pulls an image":   {DecisionChange{Pod: web(), After: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "pulling image"}}, ""},
 	} {

@@ -30,6 +30,9 @@ type Outcome struct {
 	// HookPlainHost is the host and port of a server that responded to an HTTPS hook in plain HTTP, and
 	// that was then called over HTTP; "" otherwise.
 	HookPlainHost string
+	// StatusErr is the error of querying the status of a sandbox that RunSandbox has created; nil if
+	// RunSandbox succeeded or failed for another reason.
+	StatusErr error
 	// BacksOff reports whether the next pull must wait for a back-off.
 	BacksOff bool
 }
@@ -71,6 +74,9 @@ func ForOutcome(o Outcome) []Event {
 	case plan.PrepareVolumes, plan.UpdateVolumes, plan.CheckVolumes:
 		return o.mountEvents(o.Err)
 	case plan.RunSandbox:
+		if o.StatusErr != nil {
+			return []Event{o.NewWarningEvent("FailedPodSandBoxStatus", "", fmt.Sprintf("Unable to get pod sandbox status: %v", o.StatusErr))}
+		}
 		return []Event{o.NewWarningEvent("FailedCreatePodSandBox", "", fmt.Sprintf("Failed to create pod sandbox: %v", o.Err))}
 	case plan.RunPostStart:
 		// As in a kubelet, the event omits the output of the hook, because the output may

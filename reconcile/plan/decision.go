@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Phase is the phase of a pod that a pod rule chooses; see the diagram in the package comment.
@@ -61,6 +63,9 @@ type Decision struct {
 	// shutdown that stopped it.
 	// The worker removes History.Finished and decides again.
 	Resume bool
+	// OverdueUID is the UID of a pod that the node has evicted, preempted or stopped for its shutdown, and
+	// that still runs long after its grace period; "" if there is none.
+	OverdueUID types.UID
 	// FullyRemoved reports whether the pod is not desired, and no sandbox, directory or action of
 	// its name exists any more.
 	FullyRemoved bool

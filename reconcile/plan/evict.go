@@ -30,6 +30,28 @@ const (
 // containers.
 const evictGrace = time.Second
 
+// minOverdue is the minimum time in which a pod that the node stops must have stopped. The value is that
+// of the kubelet (killPodNow).
+const minOverdue = 10 * time.Second
+
+// isByNode reports whether the node has stopped the pod to release resources or to shut down.
+func (f *PodEnd) isByNode() bool {
+	return f.Reason == ReasonEvicted || f.Reason == ReasonPreempted || f.Reason == ReasonTerminated
+}
+
+// checkOverdue sets d.OverdueUID if incarnation inc still runs after one and a half times its grace
+// period, as in the kubelet. The runtime may have failed to kill its containers.
+func (f *facts) checkOverdue(d *Decision, inc *runtime.Incarnation, t stopBudget) {
+	overdueAt := t.since.Add(max(t.grace+t.grace/2, minOverdue))
+	switch {
+	case !IsLive(inc):
+	case f.in.Now.Before(overdueAt):
+		d.wakeAt(overdueAt)
+	default:
+		d.OverdueUID = inc.UID
+	}
+}
+
 // AppliesTo reports whether e is the eviction of version p. e may be nil.
 func (e *Eviction) AppliesTo(p *manifest.Pod) bool {
 	return e != nil && e.UID == p.UID && e.Hash == p.Hash

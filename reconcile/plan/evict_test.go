@@ -213,3 +213,44 @@ func TestPodEnd_Journal(t *testing.T) {
 		}
 	}
 }
+
+// TestEvict_Overdue checks which pods still run long after the grace period with which the node stops them:
+// after one and a half grace periods, and at least 10 seconds.
+func TestEvict_Overdue(t *testing.T) {
+	for name, test := range map[string]struct {
+		end     PodEnd
+		deleted bool // the pod was evicted while it was being deleted
+		overdue time.Duration
+	}{
+		"evicted":               {end: PodEnd{Reason: ReasonEvicted}, overdue: 10 * time.Second},
+		"evicted, soft":         {end: PodEnd{Reason: ReasonEvicted, Grace: 20 * time.Second}, overdue: 30 * time.Second},
+		"preempted":             {end: PodEnd{Reason: ReasonPreempted}, overdue: 45 * time.Second},
+		"node shutdown":         {end: PodEnd{Reason: ReasonTerminated, Grace: 10 * time.Second}, overdue: 15 * time.Second},
+		"evicted while deleted": {end: PodEnd{Grace: 20 * time.Second}, deleted: true, overdue: 30 * time.Second},
+		"deadline":              {end: PodEnd{Reason: ReasonDeadlineExceeded}},
+		"completed":             {},
+	} {
+		in := evictable("30", "")
+		start := in.Now
+		if test.deleted {
+			in.Desired, in.SourcesRead = nil, true
+			in.Deletion = (&Deletion{UID: "u", Grace: time.Hour, At: start}).Evict(&Eviction{UID: "u", Grace: test.end.Grace}, start)
+			in.History.Stopping = &SandboxTermination{SandboxID: in.Observed[0].ID, Since: start, Grace: time.Hour}
+		} else {
+			test.end.UID, test.end.Hash, test.end.Size, test.end.At, test.end.Failed = "u", "v1:a", in.Desired.PodSize(), start, true
+			in.History.Finished = &test.end
+		}
+		in.Now = start.Add(test.overdue - 1)
+		before := Next(in)
+		wantUID := types.UID("u")
+		if in.Now = start.Add(test.overdue); test.overdue == 0 {
+			in.Now, wantUID = start.Add(time.Hour), ""
+		} else if before.WakeAt.IsZero() || before.WakeAt.After(in.Now) {
+			t.Errorf("%s: got the next decision %s after the eviction, want it after %s", name, before.WakeAt.Sub(start), test.overdue)
+		}
+		after := Next(in)
+		if before.OverdueUID != "" || after.OverdueUID != wantUID {
+			t.Errorf("%s: got overdue pods %q before and %q after %s, want none and %q", name, before.OverdueUID, after.OverdueUID, test.overdue, wantUID)
+		}
+	}
+}

@@ -27,7 +27,11 @@ func (f *facts) windDown(d *Decision) {
 	}
 	if f.current != nil && (IsLive(f.current) || f.mayHaveVolumes() && !f.in.History.ReleasedSandboxes[f.current.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
-		f.stopContainers(d, f.current, stopBudget{since: fin.At, grace: effectiveGrace(f.current, fin), why: why})
+		t := stopBudget{since: fin.At, grace: effectiveGrace(f.current, fin), why: why}
+		f.stopContainers(d, f.current, t)
+		if fin.isByNode() {
+			f.checkOverdue(d, f.current, t)
+		}
 		return
 	}
 	if f.in.DirsInUse[f.in.Desired.UID] {

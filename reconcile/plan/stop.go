@@ -37,6 +37,9 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, reason string) {
 		t.grace = 0
 	}
 	f.stopContainers(d, inc, t)
+	if del := f.deletionOf(inc); del != nil && del.Eviction != nil {
+		f.checkOverdue(d, inc, stopBudget{since: del.At, grace: del.Grace})
+	}
 }
 
 // A Deletion is a request to delete the pod with this UID. Grace replaces the grace period of the

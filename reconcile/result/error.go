@@ -24,6 +24,14 @@ func StartReason(err error) string {
 	return "CreateContainerError"
 }
 
+// A SandboxStatusError is the error of querying the status of a sandbox that RunPodSandbox has created.
+type SandboxStatusError struct{ Err error }
+
+func (e *SandboxStatusError) Error() string { return "querying the new sandbox: " + e.Err.Error() }
+
+// Unwrap returns the error of the query.
+func (e *SandboxStatusError) Unwrap() error { return e.Err }
+
 // An AbandonedCallError is the error of an action whose call to the runtime was canceled or did not
 // return in time. The runtime may still execute the call.
 type AbandonedCallError struct{ Err error }

@@ -54,6 +54,9 @@ func (t *transition) resultEvents(f result.Result) []event.Event {
 	if start, ok := errors.AsType[*result.StartError](f.Err); ok {
 		o.Reason = start.Reason
 	}
+	if status, ok := errors.AsType[*result.SandboxStatusError](f.Err); ok {
+		o.StatusErr = status.Err
+	}
 	_, o.BacksOff = errors.AsType[*result.RetryLaterError](f.Err)
 	return event.ForOutcome(o)
 }

@@ -1,0 +1,81 @@
+package event
+
+import (
+	"bytes"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kubeletReasons are the reasons of the kubelet's events about pods, and then about the node.
+const kubeletReasons = `
+Pulling Pulled Created Started Killing BackOff Failed InspectFailed ErrImageNeverPull Unhealthy ProbeWarning
+FailedMount FailedAttachVolume FailedMapVolume SuccessfulAttachVolume VolumeResizeFailed SandboxChanged
+FailedCreatePodSandBox FailedPodSandBoxStatus NetworkNotReady FailedKillPod ExceededGracePeriod Preempting
+Evicted FailedPostStartHook FailedPreStopHook FailedValidation FailedSync DNSConfigForming MissingClusterDNS
+FailedPrepareDynamicResources
+
+Starting NodeReady NodeNotReady NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID
+NodeAllocatableEnforced Rebooted Shutdown ContainerGCFailed ImageGCFailed InvalidDiskCapacity
+FreeDiskSpaceFailed EvictionThresholdMet SystemOOM CgroupV1
+`
+
+// unusedReason matches a line of the package comment with reasons that podd does not use.
+var unusedReason = regexp.MustCompile(`(?m)^\t([A-Z]\w+(?:, [A-Z]\w+)*)  `)
+
+// TestReasons checks that podd records events with each reason of the kubelet, or that the package comment
+// contains why it does not.
+func TestReasons(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.ParseComments|parser.PackageClauseOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unused []string
+	for _, match := range unusedReason.FindAllStringSubmatch(file.Doc.Text(), -1) {
+		unused = append(unused, strings.Split(match[1], ", ")...)
+	}
+	used := usedReasons(t)
+	for _, reason := range strings.Fields(kubeletReasons) {
+		if !used[reason] && !slices.Contains(unused, reason) {
+			t.Errorf("%s: got neither an event nor a line in the package comment, want one of them", reason)
+		}
+	}
+	for _, reason := range unused {
+		if used[reason] {
+			t.Errorf("%s: got an event and a line in the package comment, want only one of them", reason)
+		}
+	}
+}
+
+// usedReasons returns the string literals in podd's code that consist of one word. The reasons of the
+// events that podd records are among them.
+func usedReasons(t *testing.T) map[string]bool {
+	t.Helper()
+	word := regexp.MustCompile(`"([A-Z]\w+)"`)
+	used := map[string]bool{}
+	for _, dir := range []string{"reconcile", "cmd/podd/internal/daemon"} {
+		root := os.DirFS("../..")
+		err := fs.WalkDir(root, dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := fs.ReadFile(root, path)
+			for line := range bytes.Lines(text) {
+				code, _, _ := bytes.Cut(line, []byte("//"))
+				for _, match := range word.FindAllSubmatch(code, -1) {
+					used[string(match[1])] = true
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return used
+}
