@@ -58,6 +58,39 @@ func TestWriteJUnit(t *testing.T) {
 	}
 }
 
+// TestWriteJUnit_NotStarted checks the JUnit report of a run that could not start, and the report of a run
+// without pods. Optional attributes are missing if they have no value.
+func TestWriteJUnit_NotStarted(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		result *runResult
+		want   string
+	}{
+		{"run that could not start", notStartedResult(errors.New("\"a.yaml\" & more"), exit.Internal), `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites>
+  <testsuite name="podd" tests="1" failures="0" errors="1" skipped="0" time="0.000">
+    <testcase classname="podd" name="podd" time="0.000">
+      <error message="&#34;a.yaml&#34; &amp; more">&#34;a.yaml&#34; &amp; more</error>
+    </testcase>
+  </testsuite>
+</testsuites>
+`},
+		{"run without pods", &runResult{}, `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites>
+  <testsuite name="podd" tests="0" failures="0" errors="0" skipped="0" time="0.000"></testsuite>
+</testsuites>
+`},
+	} {
+		var b bytes.Buffer
+		if err := writeJUnit(&b, tt.result); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, b.String()); diff != "" {
+			t.Errorf("JUnit report of a %s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
 // TestWriteJUnit_ValidXML checks that the JUnit report is valid XML, whatever bytes the output of
 // containers contains.
 func TestWriteJUnit_ValidXML(t *testing.T) {

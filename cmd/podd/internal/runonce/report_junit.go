@@ -4,53 +4,20 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// These types are the elements of the JUnit format that CI systems read.
-type (
-	junitSuites struct {
-		XMLName xml.Name   `xml:"testsuites"`
-		Suite   junitSuite `xml:"testsuite"`
-	}
-	junitSuite struct {
-		Name      string      `xml:"name,attr"`
-		Tests     int         `xml:"tests,attr"`
-		Failures  int         `xml:"failures,attr"`
-		Errors    int         `xml:"errors,attr"`
-		Skipped   int         `xml:"skipped,attr"`
-		Time      string      `xml:"time,attr"`
-		Timestamp string      `xml:"timestamp,attr,omitempty"`
-		Cases     []junitCase `xml:"testcase"`
-	}
-	junitCase struct {
-		Class   string        `xml:"classname,attr"`
-		Name    string        `xml:"name,attr"`
-		File    string        `xml:"file,attr,omitempty"`
-		Time    string        `xml:"time,attr"`
-		Failure *junitMessage `xml:"failure"`
-		Error   *junitMessage `xml:"error"`
-		Skipped *junitMessage `xml:"skipped"`
-		Out     string        `xml:"system-out,omitempty"`
-	}
-	junitMessage struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-)
-
-// writeJUnit writes a test case for each row. A container that failed is a JUnit failure;
-// all other failures are JUnit errors.
+// writeJUnit writes the report of a run in the JUnit format, which CI systems read. The report contains
+// a test case for each row.
 func writeJUnit(w io.Writer, r *runResult) error {
-	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: formatSeconds(r.Duration)}
-	if !r.StartTime.IsZero() {
-		suite.Timestamp = r.StartTime.UTC().Format("2006-01-02T15:04:05")
-	}
 	pods := map[string]int{}
 	for i := range r.Rows {
 		pods[r.Rows[i].Namespace+"/"+r.Rows[i].Pod]++
 	}
+	var cases []xmlElement
+	counts := map[string]int{} // number of test cases by the result of junitProblem
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		name := row.Name
@@ -59,39 +26,64 @@ func writeJUnit(w io.Writer, r *runResult) error {
 		if pods[row.Namespace+"/"+row.Pod] == 1 {
 			name = strings.TrimSuffix(name, "/"+row.Container)
 		}
-		c := junitCase{Class: "podd", Name: name, File: row.Position, Time: formatSeconds(row.Duration), Out: strings.Join(row.LastLines, "\n")}
-		if row.Namespace != "" {
-			c.Class = row.Namespace + "." + row.Pod
-		}
-		message := &junitMessage{Message: row.description(), Text: row.description()}
-		if row.Exit != nil && row.Exit.TerminationMessage != "" {
-			message.Text += "\n" + row.Exit.TerminationMessage
-		}
-		switch {
-		case row.State == rowFailed && row.Exit != nil:
-			c.Failure = message
-			suite.Failures++
-		case row.State == rowFailed:
-			c.Error = message
-			suite.Errors++
-		case row.State == rowSkipped:
-			c.Skipped = message
-			suite.Skipped++
-		case c.Out == "":
-			c.Out = row.description()
-		}
-		suite.Cases = append(suite.Cases, c)
+		counts[junitProblem(row)]++
+		cases = append(cases, newJUnitCase(row, name))
 	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
+	startTime := ""
+	if !r.StartTime.IsZero() {
+		startTime = r.StartTime.UTC().Format("2006-01-02T15:04:05")
 	}
-	e := xml.NewEncoder(w) // NewEncoder replaces characters that XML does not permit with U+FFFD
-	e.Indent("", "  ")
-	if err := e.Encode(junitSuites{Suite: suite}); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
+	suite := xmlElement{name: "testsuite", children: cases, attributes: []xmlAttribute{
+		{"name", "podd"},
+		{"tests", strconv.Itoa(len(r.Rows))},
+		{"failures", strconv.Itoa(counts["failure"])},
+		{"errors", strconv.Itoa(counts["error"])},
+		{"skipped", strconv.Itoa(counts["skipped"])},
+		{"time", formatSeconds(r.Duration)},
+		{"timestamp", startTime},
+	}}
+	suites := xmlElement{name: "testsuites", children: []xmlElement{suite}}
+	_, err := io.WriteString(w, xml.Header+suites.format(""))
 	return err
+}
+
+// newJUnitCase returns the test case with the given name for a row.
+func newJUnitCase(row *resultRow, name string) xmlElement {
+	class := "podd"
+	if row.Namespace != "" {
+		class = row.Namespace + "." + row.Pod
+	}
+	c := xmlElement{name: "testcase", attributes: []xmlAttribute{
+		{"classname", class}, {"name", name}, {"file", row.Position}, {"time", formatSeconds(row.Duration)},
+	}}
+	output := strings.Join(row.LastLines, "\n")
+	if problem := junitProblem(row); problem != "" {
+		text := row.description()
+		if row.Exit != nil && row.Exit.TerminationMessage != "" {
+			text += "\n" + row.Exit.TerminationMessage
+		}
+		c.children = append(c.children, xmlElement{name: problem, text: text, attributes: []xmlAttribute{{"message", row.description()}}})
+	} else if output == "" {
+		output = row.description()
+	}
+	if output != "" {
+		c.children = append(c.children, xmlElement{name: "system-out", text: output})
+	}
+	return c
+}
+
+// junitProblem returns the name of the element that explains why a row has not succeeded, or "" if it
+// has succeeded. A container that failed is a JUnit failure; all other failures are JUnit errors.
+func junitProblem(row *resultRow) string {
+	switch {
+	case row.State == rowFailed && row.Exit != nil:
+		return "failure"
+	case row.State == rowFailed:
+		return "error"
+	case row.State == rowSkipped:
+		return "skipped"
+	}
+	return ""
 }
 
 // formatSeconds formats a duration in seconds with three decimals.
