@@ -34,8 +34,11 @@ type Schema struct {
 
 // New returns the Schema of T. unchecked contains the paths of fields whose values are not checked,
 // such as "metadata.managedFields".
-func New[T any](unchecked ...string) *Schema {
-	s := builder{}.build(reflect.TypeFor[T]())
+func New[T any](unchecked ...string) *Schema { return newSchema(reflect.TypeFor[T](), unchecked) }
+
+// newSchema implements New. It is not generic, so that the binary contains it only once.
+func newSchema(t reflect.Type, unchecked []string) *Schema {
+	s := builder{}.build(t)
 	for _, path := range unchecked {
 		parent := s
 		name := path
