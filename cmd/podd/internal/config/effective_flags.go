@@ -93,8 +93,8 @@ func formatFlagValue(v reflect.Value, format valueFormat) string {
 		separator = "<"
 	}
 	var pairs []string
-	for name, value := range v.Seq2() {
-		pairs = append(pairs, fmt.Sprint(name.Interface())+separator+fmt.Sprint(value.Interface()))
+	for i := v.MapRange(); i.Next(); {
+		pairs = append(pairs, fmt.Sprint(i.Key().Interface())+separator+fmt.Sprint(i.Value().Interface()))
 	}
 	slices.Sort(pairs)
 	return strings.Join(pairs, ",")
