@@ -18,26 +18,29 @@ type host struct {
 	// programs is the directory with podd, under the name kubelet, and the programs that the host
 	// lacks. On the private host, these include all programs of package systemd.
 	programs  string
-	disk      string // directory for the files of the suite and of the runtime
-	config    string // YAML that is added to the configuration of the kubelet
-	flag      string // additional flag of the kubelet, or ""
-	processes int    // number of processes that run specs without the label Serial
-	isMachine bool   // whether it is a virtual machine that is used for nothing else, with systemd and cgroup v2
+	disk      string   // directory for the files of the suite and of the runtime
+	config    string   // YAML that is added to the configuration of the kubelet
+	flags     []string // additional flags of the kubelet
+	processes int      // number of processes that run specs without the label Serial
+	isMachine bool     // whether it is a virtual machine that is used for nothing else, with systemd and cgroup v2
 }
 
-// The private host may have cgroup v1, and root may have no CAP_SYS_RESOURCE. On the virtual machine, podd
-// may change the parameters of the kernel.
+// The private host may have cgroup v1, and root may have no CAP_SYS_RESOURCE.
 const (
 	privateHostConfig = "cgroupDriver: cgroupfs\nfailCgroupV1: false\noomScoreAdj: 0\n"
-	machineConfig     = "cgroupDriver: systemd\nprotectKernelDefaults: false\n"
+	machineConfig     = "cgroupDriver: systemd\n"
 )
+
+// On the virtual machine, podd may change the parameters of the kernel. This is a flag, because the suite
+// omits fields that are false from the configuration.
+var machineFlags = []string{"--protect-kernel-defaults=false", "--runtime-cgroups=/system.slice/containerd.service"}
 
 // thisHost is a virtual machine if $PODD_NODE_SUITE_PROGRAMS is set. Otherwise it is the private host.
 var thisHost = findHost(os.Getenv("PODD_NODE_SUITE_PROGRAMS"))
 
 func findHost(machinePrograms string) host {
 	if machinePrograms != "" {
-		return host{programs: machinePrograms, disk: "/var/lib/node-suite", config: machineConfig, flag: "--runtime-cgroups=/system.slice/containerd.service", processes: 1, isMachine: true}
+		return host{programs: machinePrograms, disk: "/var/lib/node-suite", config: machineConfig, flags: machineFlags, processes: 1, isMachine: true}
 	}
 	return host{programs: filepath.Join(privatehost.Root, "bin"), disk: privatehost.Disk, config: privateHostConfig, processes: 4}
 }

@@ -120,8 +120,8 @@ func run(ctx context.Context, suite tools.NodeSuite, runtime *stack.Stack, dir, 
 		"--container-runtime-endpoint", runtime.Endpoint(), "--container-runtime-pid-file", "",
 		"--kubelet-config-file", filepath.Join(dir, "base.yaml"), "--kubelet-flags", "--cluster-domain=cluster.local", "--dns-domain", "cluster.local",
 		"--prepull-images=false", "--report-dir", filepath.Join(dir, "reports")}
-	if thisHost.flag != "" {
-		args = append(args, "--kubelet-flags", thisHost.flag)
+	for _, flag := range thisHost.flags {
+		args = append(args, "--kubelet-flags", flag)
 	}
 	cmd := exec.CommandContext(ctx, suite.Ginkgo, append(args, suiteFlags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
