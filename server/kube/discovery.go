@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	discovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/server"
@@ -118,44 +117,4 @@ func (a *API) resourceList(name, version string) metav1.APIResourceList {
 		}
 	}
 	return list
-}
-
-// aggregatedDiscovery returns the aggregated discovery of the core group or of all other
-// groups.
-func (a *API) aggregatedDiscovery(isCore bool) discovery.APIGroupDiscoveryList {
-	list := discovery.APIGroupDiscoveryList{
-		TypeMeta: metav1.TypeMeta{Kind: request.AsDiscovery, APIVersion: discovery.SchemeGroupVersion.String()},
-		Items:    []discovery.APIGroupDiscovery{},
-	}
-	groups := a.groups()
-	if isCore {
-		groups = []group{{"", "v1"}}
-	}
-	for _, g := range groups {
-		v := discovery.APIVersionDiscovery{Version: g.version, Freshness: discovery.DiscoveryFreshnessCurrent}
-		for _, r := range a.resources {
-			if r.Group == g.name && r.Version == g.version {
-				v.Resources = append(v.Resources, aggregatedResource(r))
-			}
-		}
-		list.Items = append(list.Items, discovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}, Versions: []discovery.APIVersionDiscovery{v}})
-	}
-	return list
-}
-
-func aggregatedResource(r *resource.Definition) discovery.APIResourceDiscovery {
-	newKind := func(kind string) *metav1.GroupVersionKind {
-		return &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: kind}
-	}
-	d := discovery.APIResourceDiscovery{
-		Resource: r.Name, ResponseKind: newKind(r.Kind), Scope: discovery.ScopeCluster, SingularResource: r.Singular,
-		Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
-	}
-	if r.Namespaced {
-		d.Scope = discovery.ScopeNamespace
-	}
-	for _, s := range r.Subresources {
-		d.Subresources = append(d.Subresources, discovery.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: newKind(s.Kind), Verbs: s.Verbs})
-	}
-	return d
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	discovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/server/auth"
@@ -219,6 +220,43 @@ func TestAPI_SeveralAcceptHeaders(t *testing.T) {
 		kind := strings.Contains(w.Body.String(), `"kind":"Table"`) || strings.Contains(w.Body.String(), `"kind":"APIGroupDiscoveryList"`)
 		if w.Code != 200 || !kind {
 			t.Errorf("%s: got %d %.200s, want 200 and the requested kind", target, w.Code, w.Body)
+		}
+	}
+}
+
+// TestAPI_AggregatedDiscovery checks that the aggregated discovery has the format of
+// apidiscovery.k8s.io/v2, with the same encoding as the upstream types.
+func TestAPI_AggregatedDiscovery(t *testing.T) {
+	h := newAPI(kubetest.NewNode()).Handler()
+	for _, path := range []string{"/api", "/apis"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		r.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		h.ServeHTTP(w, r)
+		var list discovery.APIGroupDiscoveryList
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		want, err := json.Marshal(&list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Body.String(); got != string(want) {
+			t.Errorf("%s: got\n%s\nwant the encoding of the upstream types\n%s", path, got, want)
+		}
+		if list.Kind != "APIGroupDiscoveryList" || list.APIVersion != discovery.SchemeGroupVersion.String() || len(list.Items) == 0 {
+			t.Errorf("%s: got a %s of %s with %d groups, want an APIGroupDiscoveryList of %s with groups", path, list.Kind, list.APIVersion, len(list.Items), discovery.SchemeGroupVersion)
+		}
+		for _, g := range list.Items {
+			for _, v := range g.Versions {
+				if v.Freshness != discovery.DiscoveryFreshnessCurrent || len(v.Resources) == 0 {
+					t.Errorf("%s: group %q: got %+v, want a current version with resources", path, g.Name, v)
+				}
+				for _, r := range v.Resources {
+					if r.ResponseKind == nil || r.ResponseKind.Kind == "" || r.Scope != discovery.ScopeCluster && r.Scope != discovery.ScopeNamespace || len(r.Verbs) == 0 {
+						t.Errorf("%s: got %+v, want a resource with a kind, a scope and verbs", path, r)
+					}
+				}
+			}
 		}
 	}
 }
