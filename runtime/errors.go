@@ -17,6 +17,9 @@ var (
 	// ErrImageDamaged means that the runtime has lost a part of an image, for example in a power
 	// cut, and cannot create containers from it.
 	ErrImageDamaged = errors.New("the runtime has lost a part of the image")
+	// ErrVolumeImageDamaged means that the runtime has lost a part of the image of an image volume,
+	// and cannot create containers with the volume. It does not say which image volume.
+	ErrVolumeImageDamaged = errors.New("the runtime has lost a part of the image of an image volume")
 	// ErrUnavailable means that the runtime did not respond. The runtime may or may not
 	// have executed the call.
 	ErrUnavailable = errors.New("runtime unavailable")

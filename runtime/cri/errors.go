@@ -71,6 +71,8 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 		return []error{runtime.ErrTaskLost}
 	case isImageDamaged(text):
 		return []error{runtime.ErrImageDamaged}
+	case isVolumeImageDamaged(text):
+		return []error{runtime.ErrVolumeImageDamaged}
 	case code == codes.NotFound, isNotFoundText(text):
 		return []error{runtime.ErrNotFound}
 	case code == codes.Unimplemented:

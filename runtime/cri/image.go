@@ -10,14 +10,15 @@ import (
 )
 
 // ImageStatus returns the image with this name or ID. isPresent is false if the image does
-// not exist or the name is invalid. For an invalid name only PullImage returns an error.
+// not exist or the name is invalid. For an invalid name only PullImage returns an error. The error
+// matches runtime.ErrImageDamaged if the runtime cannot read the image. A pull replaces such an image.
 func (c *Client) ImageStatus(ctx context.Context, name string) (image runtime.Image, isPresent bool, err error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: imageSpec(name)})
 	switch {
 	case errors.Is(err, runtime.ErrNotFound), err != nil && isInvalidName(err.Error()):
 		return runtime.Image{}, false, nil
 	case err != nil:
-		return runtime.Image{}, false, err
+		return runtime.Image{}, false, markUnreadable(err)
 	case r.GetImage() == nil:
 		return runtime.Image{}, false, nil
 	}
