@@ -135,6 +135,44 @@ func TestImageDamaged(t *testing.T) {
 	})
 }
 
+// TestVolumeImageDamaged checks that the damaged image of an image volume is removed and pulled again if the
+// container mounts only this image. Otherwise the error is reported.
+func TestVolumeImageDamaged(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		for _, image := range []string{"app:1", "data:1", "more:1"} {
+			m.AddImage(runtimetest.Image{Name: image})
+			m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: image}})
+		}
+		damage := func() {
+			m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: status.Error(codes.Unknown,
+				"failed to mount image volume: ImageVolumeMountFailed: failed to unpack image volume: failed to resolve rootfs: unexpected end of JSON input")})
+		}
+		wantEvent := func(want string) {
+			t.Helper()
+			if got := m.takeEvents(); !strings.Contains(got, want) {
+				t.Errorf("events: got\n%s\nwant one with %q", got, want)
+			}
+		}
+		m.start()
+		const spec = `containers: [{name: app, image: "app:1", volumeMounts: [{name: data, mountPath: /data}%s]}]
+volumes: [{name: data, image: {reference: "data:1", pullPolicy: IfNotPresent}}, {name: more, image: {reference: "more:1", pullPolicy: IfNotPresent}}]`
+		web := pod(t, "web", fmt.Sprintf(spec, ""))
+		damage()
+		m.setPods(web)
+		m.settle()
+		wantEvent("image data:1 is damaged; podd has removed it and pulls it again")
+		m.advance(2 * time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
+		damage()
+		m.setPods(web, pod(t, "both", fmt.Sprintf(spec, ", {name: more, mountPath: /more}")))
+		m.settle()
+		wantEvent("the image of a volume is damaged, but the runtime does not report which one")
+		if got := len(m.Calls("RemoveImage")); got != 1 {
+			t.Errorf("got %d removals, want 1", got)
+		}
+	})
+}
+
 // TestRunAsNonRoot checks that a container that would run as root does not start until its image
 // names a user. The other container of the pod starts at once.
 func TestRunAsNonRoot(t *testing.T) {

@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,7 +133,7 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 		return err
 	})
 	if id == "" {
-		err = e.wrapCreateError(ctx, s, a, err)
+		err = e.wrapCreateError(ctx, s, a, config, err)
 	}
 	return id, err
 }
@@ -184,6 +185,11 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 			return "", err
 		}
 		e.Images.EndRepair(a.ImageRef)
+		for _, m := range config.Mounts {
+			if m.Image != nil {
+				e.Images.EndRepair(m.Image.Image)
+			}
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return id, err
@@ -191,13 +197,17 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	return id, e.Runtime.StartContainer(startCtx, id)
 }
 
-// wrapCreateError returns the error for a container that was not created because of err. If the
-// image is missing, the returned error names the missing image instead of err. If the image is
-// damaged, wrapCreateError removes it, so that it is pulled again before the next start.
-func (e *Runner) wrapCreateError(ctx context.Context, s Input, a plan.StartContainer, err error) error {
+// wrapCreateError returns the error for a container that was not created from config because of err. If
+// the image is missing, the returned error names the missing image instead of err. If the image or the
+// image of a volume is damaged, wrapCreateError removes it, so that it is pulled again before the next
+// start.
+func (e *Runner) wrapCreateError(ctx context.Context, s Input, a plan.StartContainer, config *cri.ContainerConfig, err error) error {
 	if errors.Is(err, runtime.ErrImageDamaged) {
 		c, _, _ := plan.FindContainer(s.Desired.Object, a.Container)
 		err = e.Images.Repair(ctx, c.Image, a.ImageRef, string(c.ImagePullPolicy), err)
+	}
+	if errors.Is(err, runtime.ErrVolumeImageDamaged) {
+		err = e.repairVolumeImage(ctx, s, config, err)
 	}
 	if errors.Is(err, runtime.ErrNotFound) {
 		// Find out whether the image or the sandbox is missing, because both cause ErrNotFound.
@@ -209,6 +219,23 @@ func (e *Runner) wrapCreateError(ctx context.Context, s Input, a plan.StartConta
 		err = fmt.Errorf("attempt %d: %w", a.Attempt, err)
 	}
 	return &result.StartError{Reason: "CreateContainerError", Err: fmt.Errorf("creating container %s: %w", a.Container, err)}
+}
+
+// repairVolumeImage removes the damaged image of an image volume of the container with the given config.
+// cause does not name the image, so repairVolumeImage does nothing if the container mounts more than one
+// image.
+func (e *Runner) repairVolumeImage(ctx context.Context, s Input, config *cri.ContainerConfig, cause error) error {
+	var image *cri.ImageSpec
+	for _, m := range config.Mounts {
+		if m.Image != nil && image != nil && m.Image.Image != image.Image {
+			return fmt.Errorf("%w; the image of a volume is damaged, but the runtime does not report which one; remove the images of the container's volumes", cause)
+		}
+		image = cmp.Or(m.Image, image)
+	}
+	if image == nil {
+		return cause
+	}
+	return e.Images.Repair(ctx, image.UserSpecifiedImage, image.Image, volumeImagePolicy(s.Desired, image.UserSpecifiedImage), cause)
 }
 
 var errSandboxMissing = errors.New("the sandbox of the container no longer exists")

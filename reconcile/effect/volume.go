@@ -64,3 +64,13 @@ func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod,
 }
 
 func ignorePull(string) {}
+
+// volumeImagePolicy returns the pull policy of the first image volume of p with the given image.
+func volumeImagePolicy(p *manifest.Pod, reference string) string {
+	for i := range p.Object.Spec.Volumes {
+		if v := &p.Object.Spec.Volumes[i]; v.Image != nil && v.Image.Reference == reference {
+			return string(v.Image.PullPolicy)
+		}
+	}
+	return ""
+}

@@ -12,6 +12,13 @@
 // credentials. Pods with different service accounts do not share a pull if a credential provider uses
 // the tokens of service accounts.
 //
+// An image can be damaged, for example after a power cut. If the runtime cannot inspect the image
+// (CRI-O, if its manifest or config is damaged), Ensure pulls it again, which replaces it. If the runtime
+// can inspect the image, but cannot create a container from it, Repair removes it first, because a
+// pull does not replace layers that the runtime has recorded. Both are done once. If the image is still
+// damaged, the error of the container reports it. Damage that the runtime does not report is not
+// repaired, such as missing or truncated files in an unpacked layer.
+//
 // A pod may use an image that another pod has pulled only if it has the credentials of that pull:
 // package verify decides this, and package record stores the credentials of pulls.
 package pull
@@ -136,6 +143,8 @@ type Puller struct {
 	pulls    map[string]*sharedPull // by request.key
 	failures map[string]failure     // by request.key
 	repairs  map[string]repair      // by reference of the image
+	// replacements contains the images that the runtime cannot inspect, by name. A pull replaces them.
+	replacements map[string]repair
 }
 
 var _ effect.Images = (*Puller)(nil)
@@ -180,7 +189,7 @@ func New(o Options) *Puller {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Puller{o: o, verifier: verifier{o: o}, pulls: map[string]*sharedPull{}, failures: map[string]failure{}, repairs: map[string]repair{}}
+	p := &Puller{o: o, verifier: verifier{o: o}, pulls: map[string]*sharedPull{}, failures: map[string]failure{}, repairs: map[string]repair{}, replacements: map[string]repair{}}
 	if o.MaxParallel > 0 {
 		p.slots = make(chan struct{}, o.MaxParallel)
 	}
@@ -197,8 +206,8 @@ func New(o Options) *Puller {
 // *result.RetryLaterError.
 func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, onPull func()) (result.Image, error) {
 	start := time.Now()
-	presentImage, isPresent, err := p.o.Runtime.ImageStatus(ctx, r.Image)
-	if err != nil {
+	presentImage, isPresent, statusErr := p.o.Runtime.ImageStatus(ctx, r.Image)
+	if err := p.checkReplacement(r, start, statusErr); err != nil {
 		p.onEnsure(Check{Policy: r.Policy})
 		return result.Image{}, imageError(r.Image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", r.Image, err))
 	}
@@ -235,6 +244,9 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, onPull func(
 		return result.Image{}, err
 	}
 	p.verifier.recordSharedPull(r.Image, pulled, logins)
+	if statusErr != nil {
+		pulled.addWarning(fmt.Sprintf("image %s was damaged (%v); podd has pulled it again", r.Image, statusErr))
+	}
 	return result.Image{
 		Ref: pulled.ref, Warning: pulled.warning,
 		Pull: &event.Pull{Took: pulled.pullTime, TookWithWait: time.Since(start), Size: pulled.size},
@@ -352,6 +364,9 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	if f.err == nil {
 		if _, isRepair := p.repairs[f.ref]; isRepair {
 			p.repairs[f.ref] = repair{repairReplaced, time.Now()}
+		}
+		if _, isReplacement := p.replacements[o.image]; isReplacement {
+			p.replacements[o.image] = repair{repairReplaced, time.Now()}
 		}
 		delete(p.failures, key)
 		return

@@ -479,6 +479,54 @@ func TestRepair(t *testing.T) {
 	})
 }
 
+// TestEnsure_UnreadableImage checks that an image that the runtime cannot inspect because it is damaged is
+// pulled again once without being removed. If the image is still damaged, Ensure returns an error.
+func TestEnsure_UnreadableImage(t *testing.T) {
+	damaged := status.Error(codes.Unknown, "unexpected end of JSON input")
+	run(t, pull.Options{}, func(b *fixture) {
+		b.AddImages("web:1")
+		b.remote("web:1", nil)
+		damage := func() (repair func()) { return b.Inject(runtimetest.Fault{Method: "ImageStatus", Err: damaged}) }
+		want := func(policy, text string, pulls int) {
+			b.t.Helper()
+			err := b.ensure("web:1", policy)
+			if text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text)) || b.pulls() != pulls {
+				b.t.Errorf("got error %v and %d pulls; want error %q and %d pulls", err, b.pulls(), text, pulls)
+			}
+		}
+		repair := damage()
+		want("Never", "image web:1 is damaged and imagePullPolicy is Never", 0)
+		want("IfNotPresent", "", 1)
+		sleep(time.Second)
+		want("IfNotPresent", "image web:1 is still damaged after podd has pulled it again; check the disk of this node", 1)
+		sleep(time.Hour)
+		want("IfNotPresent", "", 2)
+		repair()
+		want("IfNotPresent", "", 2)
+		sleep(time.Second)
+		damage() // again
+		want("IfNotPresent", "", 3)
+		if got := len(b.Calls("RemoveImage")); got != 0 {
+			b.t.Errorf("got %d removals, want 0", got)
+		}
+	})
+}
+
+// TestEnsure_UnreadableImageNotPulled checks that the pull of a damaged image is repeated if it fails.
+func TestEnsure_UnreadableImageNotPulled(t *testing.T) {
+	run(t, pull.Options{UsePresentIfUnreachable: true}, func(b *fixture) {
+		b.AddImages("web:1")
+		b.remote("web:1", errUnreachable)
+		defer b.Inject(runtimetest.Fault{Method: "ImageStatus", Err: status.Error(codes.Unknown, "unexpected end of JSON input")})()
+		for pulls := range 2 {
+			if err := b.ensure("web:1", "IfNotPresent"); err == nil || !strings.Contains(err.Error(), "no such host") || b.pulls() != pulls+1 {
+				b.t.Errorf("got error %v and %d pulls; want \"no such host\" and %d", err, b.pulls(), pulls+1)
+			}
+			sleep(time.Minute)
+		}
+	})
+}
+
 // An imported is a runtime whose images have the digests that an import gives them.
 type imported struct {
 	pull.Runtime

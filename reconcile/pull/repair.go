@@ -2,6 +2,7 @@ package pull
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/reconcile/effect"
 	"podd/reconcile/pull/verify"
 	"podd/runtime"
 )
@@ -26,7 +28,7 @@ type repairStage int
 
 const (
 	repairRemoving repairStage = iota + 1 // the image is being removed
-	repairRemoved                         // the image was removed and is not present again yet
+	repairRemoved                         // the image is not present or not readable, and was not replaced yet
 	repairReplaced                        // the image was pulled or imported again
 )
 
@@ -37,9 +39,12 @@ const (
 // containers use it.
 func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause error) error {
 	if policy == string(v1.PullNever) {
-		return fmt.Errorf("%w; image %s is damaged and imagePullPolicy is Never; import the image again, or change imagePullPolicy", cause, image)
+		return damagedNeverError(image, cause)
 	}
 	imageStatus, isPresent, err := p.o.Runtime.ImageStatus(ctx, ref)
+	if errors.Is(err, runtime.ErrImageDamaged) { // Ensure replaces the image
+		return fmt.Errorf("%w; image %s is damaged; podd pulls it again", cause, image)
+	}
 	if err != nil {
 		return fmt.Errorf("%w; inspecting damaged image %s failed: %w", cause, image, err)
 	}
@@ -63,6 +68,43 @@ func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause er
 	return fmt.Errorf("%w; image %s is damaged; podd has removed it and pulls it again", cause, image)
 }
 
+func damagedNeverError(image string, cause error) error {
+	return fmt.Errorf("%w; image %s is damaged and imagePullPolicy is Never; import the image again, or change imagePullPolicy", cause, image)
+}
+
+// checkReplacement returns the error of an image that was inspected at the given time. statusErr is the
+// error of the inspection, or nil. If the image is damaged so that the runtime cannot inspect it,
+// checkReplacement returns nil if a pull may replace it. The image is not removed before the pull,
+// because podd cannot check whether it was imported. Until the runtime can inspect the image or an hour
+// has passed, it is replaced only once.
+func (p *Puller) checkReplacement(r effect.ImageRequest, inspectedAt time.Time, statusErr error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if statusErr == nil {
+		delete(p.replacements, r.Image)
+		return nil
+	}
+	if !errors.Is(statusErr, runtime.ErrImageDamaged) {
+		return statusErr
+	}
+	if r.Policy == string(v1.PullNever) {
+		return damagedNeverError(r.Image, statusErr)
+	}
+	dropExpired(p.replacements)
+	switch previous := p.replacements[r.Image]; {
+	case previous.stage == repairReplaced && previous.since.Before(inspectedAt):
+		return fmt.Errorf("%w; image %s is still damaged after podd has pulled it again; check the disk of this node", statusErr, r.Image)
+	case previous.stage == 0:
+		p.replacements[r.Image] = repair{repairRemoved, time.Now()}
+	}
+	return nil
+}
+
+// dropExpired removes the repairs that have expired.
+func dropExpired(repairs map[string]repair) {
+	maps.DeleteFunc(repairs, func(_ string, r repair) bool { return time.Since(r.since) >= repairExpiry })
+}
+
 // hasDigestOf reports whether an image has a digest in the repository of the given name. A pull adds
 // the digest, but an import does not. The runtime adds the default registry to names without one.
 func hasDigestOf(image runtime.Image, name string) bool {
@@ -78,7 +120,7 @@ func hasDigestOf(image runtime.Image, name string) bool {
 func (p *Puller) beginRepair(ref string) repairStage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.repairs, func(_ string, r repair) bool { return time.Since(r.since) >= repairExpiry })
+	dropExpired(p.repairs)
 	stage := p.repairs[ref].stage
 	if stage == 0 {
 		p.repairs[ref] = repair{repairRemoving, time.Now()}
