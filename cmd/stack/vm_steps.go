@@ -95,7 +95,6 @@ var steps = []step{
 	nodeStep("cgroups", "cgroups and OOM scores", `Cgroup reconciliation|Node Container Manager|\[Feature:OOMScoreAdj\]|OOMKiller for pod using more memory`),
 	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*restart`),
 	nodeStep("stats", "statistics and metrics", "Summary API|should report container metrics"),
-	nodeStep("shutdown", "node shutdown", "GracefulNodeShutdown"),
 	nodeStep("runtime", "stops of the runtime", "container runtime is temporarily down"),
 	nodeStep("network", "network devices and protocols", `PrivilegedPod|\[Feature:SCTPConnectivity\]`),
 }

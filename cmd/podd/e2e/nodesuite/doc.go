@@ -10,7 +10,7 @@
 // kubelet as a unit of systemd. The private host has no systemd, so package systemd replaces
 // systemd-run and systemctl. D-Bus and journald are missing.
 //
-// Some specs require what the private host cannot have: systemd, logind, cgroup v2, swap or all
+// Some specs require what the private host cannot have: systemd, cgroup v2, swap or all
 // capabilities. The last steps of make vm run these specs in a virtual machine:
 //
 //	make vm VM=--step=node-memory  # MemoryQoS; the file vm_steps.go of cmd/stack lists the other steps
