@@ -245,7 +245,7 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, onPull func(
 	}
 	p.verifier.recordSharedPull(r.Image, pulled, logins)
 	if statusErr != nil {
-		pulled.addWarning(fmt.Sprintf("image %s was damaged (%v); podd has pulled it again", r.Image, statusErr))
+		p.o.Log.Warn("damaged image was pulled again", "image", r.Image, "err", statusErr)
 	}
 	return result.Image{
 		Ref: pulled.ref, Warning: pulled.warning,

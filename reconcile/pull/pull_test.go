@@ -489,7 +489,10 @@ func TestEnsure_UnreadableImage(t *testing.T) {
 		damage := func() (repair func()) { return b.Inject(runtimetest.Fault{Method: "ImageStatus", Err: damaged}) }
 		want := func(policy, text string, pulls int) {
 			b.t.Helper()
-			err := b.ensure("web:1", policy)
+			image, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "web:1", Policy: policy}, func() {})
+			if image.Warning != "" { // the user need not do anything
+				b.t.Errorf("got warning %q, want none", image.Warning)
+			}
 			if text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text)) || b.pulls() != pulls {
 				b.t.Errorf("got error %v and %d pulls; want error %q and %d pulls", err, b.pulls(), text, pulls)
 			}
