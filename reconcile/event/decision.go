@@ -55,7 +55,7 @@ func ForDecision(d DecisionChange) []Event {
 // period.
 func (d DecisionChange) overdueEvents() []Event {
 	uid := d.After.OverdueUID
-	if uid == "" || uid == d.Before.OverdueUID {
+	if uid == "" || uid == d.Before.OverdueUID || d.Before.Rule == "" { // the first decision of this podd; an earlier podd may have recorded the event
 		return nil
 	}
 	return []Event{Subject{d.Key, uid, d.Pod, d.At}.NewWarningEvent("ExceededGracePeriod", "", "Container runtime did not kill the pod within specified grace period.")}

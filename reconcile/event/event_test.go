@@ -188,9 +188,10 @@ func TestForDecision(t *testing.T) {
 		"no room":               {DecisionChange{Pod: web(), After: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
 		"name taken":            {DecisionChange{Pod: web(), After: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
 		"runtime not ready":     {DecisionChange{Pod: web(), After: wait("", "no runtime")}, ""},
-		"overdue":               {DecisionChange{Pod: web(), After: plan.Decision{OverdueUID: "u"}}, overdue},
+		"overdue":               {DecisionChange{Pod: web(), Before: plan.Decision{Rule: plan.RuleFinished}, After: plan.Decision{OverdueUID: "u"}}, overdue},
+		"overdue at the start":  {DecisionChange{Pod: web(), After: plan.Decision{OverdueUID: "u"}}, ""},
 		"still overdue":         {DecisionChange{Pod: web(), Before: plan.Decision{OverdueUID: "u"}, After: plan.Decision{OverdueUID: "u"}}, ""},
-		"overdue, no manifest":  {DecisionChange{After: plan.Decision{OverdueUID: "u"}}, overdue},
+		"overdue, no manifest":  {DecisionChange{Before: plan.Decision{Rule: plan.RuleFinished}, After: plan.Decision{OverdueUID: "u"}}, overdue},
 		"edit waits":            {DecisionChange{Pod: web(), After: plan.Decision{WhyRule: plan.RuleEditWaits, NeedsUser: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
 		"edit pulls an image":   {DecisionChange{Pod: web(), After: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "pulling image"}}, ""},
 	} {
