@@ -20,8 +20,7 @@ const (
 	// minObserveInterval is the interval if pods could reach the threshold of a disk within a second.
 	minObserveInterval = time.Second
 	// minEventInterval is the minimum interval between two observations because of notifications about
-	// memory. A cgroup at its limit can cause 100 notifications per second although the node has enough
-	// memory.
+	// memory. The kernel has several kinds of notifications, and each kind may arrive once per second.
 	minEventInterval = time.Second
 )
 

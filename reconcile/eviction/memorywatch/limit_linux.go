@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,12 +52,7 @@ func (l *limitWatch) add() {
 	}
 	for _, file := range l.files {
 		var watchErr error
-		for _, path := range []string{file, strings.TrimSuffix(file, ".local")} { // before Linux 5.2, there is no memory.events.local
-			_ = connection.Control(func(fd uintptr) { _, watchErr = unix.InotifyAddWatch(int(fd), path, unix.IN_MODIFY) })
-			if !errors.Is(watchErr, fs.ErrNotExist) {
-				break
-			}
-		}
+		_ = connection.Control(func(fd uintptr) { _, watchErr = unix.InotifyAddWatch(int(fd), file, unix.IN_MODIFY) })
 		if watchErr != nil && !errors.Is(watchErr, fs.ErrNotExist) {
 			l.log.Debug("watching the memory limit of the pods failed; podd checks the memory periodically", "path", file, "err", watchErr)
 		}

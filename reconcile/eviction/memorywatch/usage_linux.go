@@ -55,7 +55,7 @@ func (w *Watcher) arm(u *usageWatch, distance int64) {
 		u.cgroup = control
 		err = w.register(u, dir, usage+distance)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the cgroup may have been removed
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) { // the cgroup may have been removed, also while it was used
 		w.log.Debug("the kernel sends no notifications of the memory usage; podd checks the memory periodically", "cgroup", dir, "err", err)
 		u.dirs = nil
 	}

@@ -44,8 +44,8 @@ type Paths struct {
 	Pressure string
 	// LimitEvents are the possible paths of the file memory.events.local (v2) of the cgroup of all pods.
 	// The files need not exist. The kernel changes a file when the cgroup reaches a limit. Unlike
-	// memory.events, the file does not change when a container reaches its own limit, because then the
-	// node is not short of memory.
+	// memory.events, the file does not change when a container reaches its own limit. Then the node is
+	// not short of memory.
 	LimitEvents []string
 }
 

@@ -206,14 +206,13 @@ func TestWatcher_Trigger(t *testing.T) {
 }
 
 // TestWatcher_LimitEvents checks that a change of a file of a cgroup causes an event, even if the
-// cgroup is created or recreated after Open. The test uses cgroup.events instead of memory.events,
+// cgroup is created or recreated after Open. The test uses cgroup.events instead of memory.events.local,
 // because the v2 hierarchy of a hybrid host has no memory controller. The kernel sends the same
 // notification for both files.
 func TestWatcher_LimitEvents(t *testing.T) {
 	hierarchy := unifiedHierarchy(t)
 	dir := filepath.Join(hierarchy, "podd-memorywatch-"+strconv.Itoa(os.Getpid()))
-	// The file cgroup.events.local does not exist, like memory.events.local before Linux 5.2.
-	w := Open(Paths{LimitEvents: []string{filepath.Join(t.TempDir(), "none"), filepath.Join(dir, "cgroup.events.local")}}, slog.New(slog.DiscardHandler))
+	w := Open(Paths{LimitEvents: []string{filepath.Join(t.TempDir(), "none"), filepath.Join(dir, "cgroup.events")}}, slog.New(slog.DiscardHandler))
 	defer w.Close()
 	w.Arm(1, 1)
 	for range 2 {
