@@ -116,6 +116,9 @@ func selectSteps(text, from string) (selected []step, err error) {
 			selected = append(selected, s)
 		}
 	}
+	if selected == nil {
+		return nil, fmt.Errorf("--step=%s: no step has a name that contains this text", text)
+	}
 	return selected, nil
 }
 
