@@ -48,8 +48,8 @@ type PodView struct {
 	NeedsUser bool      `json:"problem,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	// EvictionSignal is the kubelet's name of the reason for which the pod was evicted: an eviction
-	// signal, such as "memory.available", or a storage limit, such as "emptydirfs.limit"; "" if the pod was
-	// not evicted.
+	// signal, such as "memory.available", or a storage limit, such as "emptydirfs.limit". It is "" if the
+	// pod was not evicted, or if podd was restarted after it evicted a pod that was already being deleted.
 	EvictionSignal string `json:"evictionSignal,omitempty"`
 	// PreemptionSignal is the resource that the pod released when it was preempted, such as "cpu"; ""
 	// if the pod was not preempted.

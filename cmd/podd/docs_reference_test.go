@@ -299,8 +299,8 @@ No setting is ignored silently, even if its value is the default:
 - A field that is served partly has values that podd rejects.
 - A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `. podd names such fields in
   a warning.
-- With ` + "`--runonce`" + `, a field that configures endpoints, evictions, image garbage collection, node
-  shutdown or the process of podd has no effect. podd names such fields in a warning.
+- With ` + "`--runonce`" + `, a field that only a daemon uses has no effect, such as the fields of endpoints,
+  soft evictions, image garbage collection and node shutdown. podd names such fields in a warning.
 
 The column reload shows whether a changed field takes effect without a restart of podd, with
 [dynamic configuration](dynamic-configuration.md):

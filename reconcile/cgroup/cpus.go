@@ -14,7 +14,7 @@ import (
 const cpusFile = "cpuset.cpus"
 
 // set sets the limits of a cgroup. cpus contains the CPUs that the cgroup can use; "" means that set
-// keeps the CPUs. A cgroup without the controller cpuset can use all CPUs, so set ignores cpus then.
+// keeps the CPUs. set ignores cpus if the cgroup does not have the controller cpuset.
 //
 // With cgroup v2 and the driver systemd, setting the CPUs also makes systemd manage the controller.
 // Otherwise systemd may disable the controller for all pods (getCgroupConfig in pkg/kubelet/cm).

@@ -37,14 +37,14 @@ func (e *busyError) Error() string {
 // (cgroup.max.depth).
 const maxDepth = 512
 
-// A TerminateFunc terminates a process that remains in the cgroup of a removed pod.
+// A TerminateFunc terminates a process that remains in the cgroup of a finished or removed pod.
 // inCgroup reports whether the process is still in the cgroup. A TerminateFunc must call
 // inCgroup after it has opened a descriptor of the process, because pid may have been
 // reused for a different process.
 type TerminateFunc func(pid int, inCgroup func() bool) error
 
 // RemovePod removes a pod's cgroup and the cgroups below it from every hierarchy. Because
-// the QoS class and the driver of a removed pod are unknown, RemovePod tries all paths of
+// the QoS class and the driver of the pod may be unknown, RemovePod tries all paths of
 // PodPaths. It returns nil if the cgroup does not exist.
 //
 // If the cgroup contains processes in a hierarchy, RemovePod calls terminate for each of

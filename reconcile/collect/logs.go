@@ -1,5 +1,5 @@
 // Package collect creates the log directories of pods. It removes the logs of removed pods
-// and containers, the links to these logs for log agents, and the cgroups of removed pods.
+// and containers, the links to these logs for log agents, and the cgroups of finished and removed pods.
 //
 //	/var/log/pods/<namespace>_<name>_<uid>/<container>/<attempt>.log
 //	        ▲

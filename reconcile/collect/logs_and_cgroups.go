@@ -74,7 +74,7 @@ func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid 
 	return errors.Join(l.Logs.removeShared(ctx, uid), l.RemoveCgroup(ctx, uid))
 }
 
-// RemoveCgroup removes the cgroups of a pod without running containers. It kills processes that remain
+// RemoveCgroup removes the cgroups of a pod that has no running container. It kills processes that remain
 // in the cgroups, because the runtime can no longer stop them: their containers have exited, or the
 // runtime does not list them any more. In this case it returns an error, and the caller can call it
 // again after the processes have exited. It returns nil if the pod has no cgroup.

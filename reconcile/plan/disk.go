@@ -22,8 +22,8 @@ type DiskUse struct {
 	// HostsFile is the size of the hosts file, to which all containers of the pod can write.
 	HostsFile int64
 	// HasImageDisk reports whether images or writable layers are in another file system than the pod
-	// directories. As in the kubelet, the limits of containers then do not apply to writable layers,
-	// but the limit of the pod does.
+	// directories, or if this is unknown. As in the kubelet, the limits of containers then do not apply
+	// to writable layers, but the limit of the pod does.
 	HasImageDisk bool
 	// Incomplete contains the parts of the pod whose usage may be larger than measured, because
 	// they were not measured completely.

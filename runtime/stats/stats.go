@@ -80,8 +80,8 @@ type Cgroup struct {
 	// NanoCores is the CPU usage since the previous reading, in nanoseconds per second. It
 	// is nil if unknown.
 	NanoCores *uint64
-	// HasPressure reports whether Info contains pressure stall information, which may be zero. Only
-	// cgroups of version 2 have it.
+	// HasPressure reports whether the cgroup has pressure stall information, as those of version 2 have.
+	// All values are zero if the kernel was built or booted without it.
 	HasPressure bool
 }
 

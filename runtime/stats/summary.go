@@ -15,7 +15,8 @@ type NodeInfo struct {
 	// the node booted.
 	PoddStarted time.Time
 	// HugePageBytes is the total size of the node's huge pages. They are not available memory, because
-	// no process can use them as other memory, but the kernel does not add them to the working set.
+	// no process can use them as other memory, but the kernel does not add them to the working set. It is
+	// 0 if they count as available (feature gate HugepageAwareEviction).
 	HugePageBytes uint64
 }
 

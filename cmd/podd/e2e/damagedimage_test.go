@@ -193,7 +193,7 @@ func TestDamagedImage(t *testing.T) {
 func skipOnCRIO(t *testing.T) {
 	t.Helper()
 	if tools.Flavor(os.Getenv("RUNTIME")) == tools.CRIO {
-		t.Skip("the test damages the storage of containerd; TestDamagedImage_CRIO tests CRI-O")
+		t.Skip("the test damages the storage of containerd")
 	}
 }
 

@@ -42,7 +42,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 	docs, readErr := ReadDocuments(&flags)
 	cfg, warnings, err := LoadDocuments(flags, docs, host)
 	if readErr != nil {
-		err = errors.Join(readErr, err)
+		return Config{}, warnings, errors.Join(readErr, err)
 	}
 	return cfg, warnings, err
 }

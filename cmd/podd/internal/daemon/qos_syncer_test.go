@@ -156,8 +156,8 @@ func TestQOSSyncer_Restore(t *testing.T) {
 		if memory[all] != 1<<30 {
 			t.Errorf("all pods removed and created again: got memory limit %d, want %d", memory[all], 1<<30)
 		}
-		ids[besteffort] = "new"
-		step("class removed and created again", time.Minute, burstable, besteffort)
+		ids[burstable] = "new"
+		step("class removed and created again", time.Minute, besteffort, burstable)
 		failing = burstable
 		step("class cannot be limited", time.Minute, burstable, besteffort, burstable)
 		failing = ""
