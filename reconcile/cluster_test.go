@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -339,8 +340,11 @@ func TestClusterEvicts_Terminating(t *testing.T) {
 		if e := r.TerminatingEviction; e == nil || e.Shortage.Signal != "memory.available" {
 			t.Errorf("got eviction %+v in the report, want one because of memory.available", e)
 		}
+		m.mu.Lock()
+		events := slices.Clone(m.events)
+		m.mu.Unlock()
 		var evictions []event.Event
-		for _, e := range m.events {
+		for _, e := range events {
 			if e.Reason == plan.ReasonEvicted {
 				evictions = append(evictions, e)
 			}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,7 @@ func TestQOSSyncer(t *testing.T) {
 func TestQOSSyncer_Restore(t *testing.T) {
 	const all, burstable, besteffort = "/kubepods", "/kubepods/burstable", "/kubepods/besteffort"
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex                   // guards the following variables
 		var limited []string                // the cgroups that were passed to SetLimits in the current step
 		var failing string                  // the cgroup for which SetLimits fails
 		ids := map[string]string{}          // changed by a step
@@ -121,6 +123,8 @@ func TestQOSSyncer_Restore(t *testing.T) {
 		k := newQOSSyncer(qosOptions{
 			Node: render.Node{AllPodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}},
 			SetLimits: func(c render.Cgroup) error {
+				mu.Lock()
+				defer mu.Unlock()
 				limited = append(limited, c.Path)
 				memory[c.Path] = c.Memory
 				if c.Path == failing {
@@ -128,21 +132,32 @@ func TestQOSSyncer_Restore(t *testing.T) {
 				}
 				return nil
 			},
-			ID:       func(c render.Cgroup) (string, error) { return ids[c.Path], nil },
-			OnResult: func(err error) { results = append(results, err) },
-			Log:      slog.New(slog.DiscardHandler),
+			ID: func(c render.Cgroup) (string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return ids[c.Path], nil
+			},
+			OnResult: func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				results = append(results, err)
+			},
+			Log: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		go k.run(ctx)
 		step := func(name string, after time.Duration, want ...string) {
 			t.Helper()
 			limited = nil
+			mu.Unlock()
 			time.Sleep(after)
 			synctest.Wait()
+			mu.Lock() // until the next step
 			if !slices.Equal(limited, want) {
 				t.Errorf("%s: got calls of SetLimits for the cgroups %v, want %v", name, limited, want)
 			}
 		}
+		mu.Lock()
 		step("runtime not ready", 2*time.Minute+time.Second)
 		if len(results) > 0 {
 			t.Errorf("runtime not ready: got results %v, want none", results)
@@ -166,6 +181,7 @@ func TestQOSSyncer_Restore(t *testing.T) {
 		if len(results) != 3 || results[0] != nil || results[1] == nil || results[2] != nil {
 			t.Errorf("got results %v, want a success, a failure and a success", results)
 		}
+		mu.Unlock()
 		cancel()
 		synctest.Wait()
 	})
