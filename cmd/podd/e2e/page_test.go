@@ -37,15 +37,24 @@ func browse(t testing.TB, url string, more ...chromedp.ExecAllocatorOption) *bro
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(patience))
 	options = append(options, more...)
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(func() { chromedp.Cancel(ctx); cancel() })
-	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
-		t.Fatalf("opening %s: %v", url, err)
+	for starts := 1; ; starts++ {
+		ctx, cancel := chromedp.NewContext(allocator)
+		t.Cleanup(func() { chromedp.Cancel(ctx); cancel() })
+		err := chromedp.Do(ctx, chromedp.Navigate(url))
+		if err == nil {
+			return &browser{t, ctx}
+		}
+		// On a busy host, Chromium sometimes crashes while it starts (zygote_linux.cc, segmentation fault).
+		if starts == maxBrowserStarts || !strings.Contains(err.Error(), "chrome failed to start") {
+			t.Fatalf("opening %s: %v", url, err)
+		}
 	}
-	return &browser{t, ctx}
 }
+
+// maxBrowserStarts is the number of attempts to start the browser.
+const maxBrowserStarts = 3
 
 // until waits until a JavaScript expression in the page is true.
 func (b *browser) until(what, expression string) {
