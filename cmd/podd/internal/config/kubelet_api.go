@@ -97,6 +97,7 @@ func (r *resolver) resolveKubeletAPI() KubeletAPI {
 		a.Address = listenAddress(cmp.Or(k.Address, a.defaultAddress()), valueOr(r.merged, "port", k.Port, d.Port))
 	}
 	r.warnAuthorization(&a)
+	r.warnDisabledHandlers(&a)
 	return a
 }
 
@@ -142,6 +143,31 @@ func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	}
 	if a.Address != "" && a.AllowAnonymous && a.AlwaysAllow {
 		r.addProblem(manifest.Warning, "", "anonymous authentication together with authorization mode AlwaysAllow: every client that can reach %s can run commands in every pod", a.Address)
+	}
+}
+
+// warnDisabledHandlers adds a warning for each setting that is enabled but has no effect, because another
+// setting disables the handlers that it concerns. With --runonce, warnIgnoredSettings returns the
+// warnings.
+func (r *resolver) warnDisabledHandlers(a *KubeletAPI) {
+	if r.kubelet.RunOnce {
+		return
+	}
+	reason := ""
+	switch {
+	case a.Address == "":
+		reason = "podd does not serve the kubelet API"
+	case !a.EnableDebugging:
+		reason = "enableDebuggingHandlers is false"
+	}
+	if reason != "" && a.EnableSystemLogQuery {
+		r.warnf("enableSystemLogQuery", "ignored, because %s", reason)
+	}
+	if reason == "" && !a.EnableProfiling {
+		reason = "enableProfilingHandler is false"
+	}
+	if reason != "" && r.kubelet.EnableContentionProfiling {
+		r.warnf("enableContentionProfiling", "ignored, because %s", reason)
 	}
 }
 

@@ -28,6 +28,11 @@ func (r *resolver) addProblem(severity manifest.Severity, flag, format string, a
 	r.problems = append(r.problems, origin{flag: flag}.problem(severity, "", fmt.Sprintf(format, args...)))
 }
 
+// warnf adds a warning that concerns a field.
+func (r *resolver) warnf(field, format string, args ...any) {
+	r.problems = append(r.problems, r.merged.origin(field).problem(manifest.Warning, field, fmt.Sprintf(format, args...)))
+}
+
 // resolve returns the Config. If r.problems then contains an error, the Config must not be used.
 func (r *resolver) resolve() Config {
 	var c Config
