@@ -84,6 +84,9 @@ func (r *resolver) resolveCluster(c *Config) {
 	if s := k.ConfigMapAndSecretChangeDetectionStrategy; s == kubelet.TTLCacheChangeDetectionStrategy || s == kubelet.GetChangeDetectionStrategy {
 		r.addProblem(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "unsupported value %q, because podd always watches ConfigMaps and Secrets; must be Watch", s)
 	}
+	if attaches := k.EnableControllerAttachDetach; attaches != nil && !*attaches {
+		r.warnf("enableControllerAttachDetach", "false: CSI volumes of drivers that require attachment cannot be mounted, because podd, like the kubelet, does not attach CSI volumes itself; use true")
+	}
 	if taints == nil {
 		taints = k.RegisterWithTaints
 	}
