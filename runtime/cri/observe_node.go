@@ -21,6 +21,9 @@ type NodeObserverOptions struct {
 	// PodCIDR returns the address range of pods, or "" if it is unknown. The observer sends it to the
 	// runtime. If PodCIDR is nil, the observer sends nothing.
 	PodCIDR func() string
+	// CgroupDriver is the cgroup driver that the user has configured; may be "". The observer logs a
+	// warning if the runtime reports another driver, because that driver is then in effect.
+	CgroupDriver string
 	// Logger receives a message when the readiness of the runtime or its network changes.
 	// The Observer logs when the runtime becomes unreachable. Nil means slog.Default().
 	Logger *slog.Logger
@@ -76,10 +79,14 @@ func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 	}
 }
 
-// logChange logs how the readiness changed since the last Node.
+// logChange logs how the readiness changed since the last Node. If the cgroup driver changed and differs
+// from the configured driver, logChange logs this, too.
 func (n *NodeObserver) logChange(newNode runtime.Node) {
 	if !newNode.Reachable {
 		return
+	}
+	if configured, driver := n.opts.CgroupDriver, newNode.CgroupDriver; configured != "" && driver != "" && driver != configured && driver != n.node.CgroupDriver {
+		n.opts.Logger.Warn("cgroupDriver has no effect, because the runtime reports another cgroup driver", "configured", configured, "inEffect", driver)
 	}
 	for _, c := range []struct {
 		what     string

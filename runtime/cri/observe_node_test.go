@@ -35,6 +35,33 @@ func TestNodeObserver_Logs(t *testing.T) {
 	})
 }
 
+// TestNodeObserver_LogsCgroupDriver checks that the observer logs once if the runtime reports another cgroup
+// driver than the configured one, also if the runtime restarts.
+func TestNodeObserver_LogsCgroupDriver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		configured string
+		want       int // number of messages
+	}{
+		"other driver":   {"systemd", 1},
+		"same driver":    {"cgroupfs", 0},
+		"not configured": {"", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := runtimetest.New(t, runtimetest.Options{CgroupDriver: "cgroupfs"})
+			var log strings.Builder
+			n := r.NewNodeObserver(cri.NodeObserverOptions{CgroupDriver: tt.configured, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			time.AfterFunc(time.Minute, r.Restart)
+			_ = n.Run(ctx, func(runtime.Node) {})
+			got := log.String()
+			if strings.Count(got, "\n") != tt.want || strings.Count(got, "configured=systemd inEffect=cgroupfs") != tt.want {
+				t.Errorf("%s: got log %q, want %d messages about the cgroup driver", name, got, tt.want)
+			}
+		})
+	}
+}
+
 // nodeScene runs a test with a runtime and a NodeObserver in a synctest bubble. The function nodes returns
 // the Nodes that the observer has emitted since the last call.
 func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node)) {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -63,16 +64,15 @@ func checkCgroups(f *Facts, r *Result) {
 }
 
 // checkCgroupDriver compares the cgroup driver of the runtime with the configuration and the host.
-// The driver of the runtime takes precedence over the configuration. The configuration cgroupfs is
-// not compared with a runtime that uses systemd, because cgroupfs may just be the default.
+// The driver of the runtime takes precedence over the configuration.
 func checkCgroupDriver(f *Facts, r *Result) {
 	const systemd = "systemd"
-	driver := f.Runtime.Node.CgroupDriver
+	driver, configured := f.Runtime.Node.CgroupDriver, f.Config.ConfiguredCgroupDriver
 	if driver == "" {
 		driver = f.Config.CgroupDriver
-	} else if f.Config.CgroupDriver == systemd && driver != systemd {
-		r.warn("set SystemdCgroup = true (containerd) or cgroup_manager = \"systemd\" (CRI-O) in the configuration of the runtime, or remove cgroupDriver from podd's configuration",
-			"cgroupDriver: systemd has no effect, because the runtime uses the driver %s", driver)
+	} else if configured != "" && configured != driver {
+		r.warn(fmt.Sprintf("set SystemdCgroup = %t (containerd) or cgroup_manager = %q (CRI-O) in the configuration of the runtime, or remove cgroupDriver from podd's configuration", configured == systemd, configured),
+			"cgroupDriver: %s has no effect, because the runtime uses the driver %s", configured, driver)
 	}
 	if driver == systemd && !f.Cgroups.HasSystemd {
 		r.fail("set SystemdCgroup = false (containerd) or cgroup_manager = \"cgroupfs\" (CRI-O) in the configuration of the runtime",

@@ -95,14 +95,15 @@ func TestRun(t *testing.T) {
 			f.Privileges.Capabilities, f.Limits.MaxOpenFiles = allCapabilitiesExcept(unix.CAP_SYS_RESOURCE), 1<<20
 		}, []string{"privileges: warning: CAP_SYS_RESOURCE is missing: a runtime; privileged"}},
 
-		"cgroup v1":                          {func(f *Facts) { f.Cgroups.UsesV2, f.Config.WarnsCgroupV1 = false, true }, []string{"cgroups: warning: cgroup v1; failCgroupV1: false"}},
-		"cgroup v1 with failCgroupV1: false": {func(f *Facts) { f.Cgroups.UsesV2 = false }, nil},
-		"no cgroups":                         {func(f *Facts) { f.Cgroups.Hierarchies = nil }, []string{"cgroups: failed: no cgroup hierarchy; mount"}},
-		"unreadable cgroups":                 {func(f *Facts) { f.Cgroups.Err = errors.New("no mountinfo") }, []string{"cgroups: failed: no mountinfo; mount"}},
-		"read-only cgroups":                  {func(f *Facts) { f.Cgroups.Hierarchies[0].IsReadOnly = true }, []string{"cgroups: failed: /sys/fs/cgroup is read-only; read-write"}},
-		"no memory controller":               {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "pids"} }, []string{"cgroups: failed: controller memory is missing; cgroup_enable=memory"}},
-		"no pids controller":                 {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "memory"} }, []string{"cgroups: warning: controller pids is missing; CONFIG_CGROUP_PIDS"}},
-		"runtime ignores the systemd driver": {func(f *Facts) { f.Config.CgroupDriver, f.Runtime.Node.CgroupDriver = "systemd", "cgroupfs" }, []string{"cgroups: warning: cgroupDriver: systemd has no effect; SystemdCgroup = true"}},
+		"cgroup v1":                           {func(f *Facts) { f.Cgroups.UsesV2, f.Config.WarnsCgroupV1 = false, true }, []string{"cgroups: warning: cgroup v1; failCgroupV1: false"}},
+		"cgroup v1 with failCgroupV1: false":  {func(f *Facts) { f.Cgroups.UsesV2 = false }, nil},
+		"no cgroups":                          {func(f *Facts) { f.Cgroups.Hierarchies = nil }, []string{"cgroups: failed: no cgroup hierarchy; mount"}},
+		"unreadable cgroups":                  {func(f *Facts) { f.Cgroups.Err = errors.New("no mountinfo") }, []string{"cgroups: failed: no mountinfo; mount"}},
+		"read-only cgroups":                   {func(f *Facts) { f.Cgroups.Hierarchies[0].IsReadOnly = true }, []string{"cgroups: failed: /sys/fs/cgroup is read-only; read-write"}},
+		"no memory controller":                {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "pids"} }, []string{"cgroups: failed: controller memory is missing; cgroup_enable=memory"}},
+		"no pids controller":                  {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "memory"} }, []string{"cgroups: warning: controller pids is missing; CONFIG_CGROUP_PIDS"}},
+		"runtime ignores the systemd driver":  {func(f *Facts) { f.Config.ConfiguredCgroupDriver, f.Runtime.Node.CgroupDriver = "systemd", "cgroupfs" }, []string{"cgroups: warning: cgroupDriver: systemd has no effect; SystemdCgroup = true"}},
+		"runtime ignores the cgroupfs driver": {func(f *Facts) { f.Config.ConfiguredCgroupDriver, f.Runtime.Node.CgroupDriver = "cgroupfs", "systemd" }, []string{"cgroups: warning: cgroupDriver: cgroupfs has no effect; SystemdCgroup = false"}},
 		"systemd driver on a host without systemd": {
 			func(f *Facts) { f.Cgroups.HasSystemd = false },
 			[]string{"cgroups: failed: the cgroup driver is systemd; SystemdCgroup = false"},

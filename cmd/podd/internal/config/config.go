@@ -209,6 +209,8 @@ type Runtime struct {
 	// CgroupDriver is "cgroupfs" or "systemd". It is used only if the runtime does not report
 	// its cgroup driver.
 	CgroupDriver string
+	// ConfiguredCgroupDriver is CgroupDriver if the user has set it, and "" if it is the default.
+	ConfiguredCgroupDriver string
 	// IDsPerPod is the number of user and group IDs of a pod with a user namespace, a multiple of
 	// 65536.
 	IDsPerPod uint32

@@ -116,7 +116,7 @@ func TestLoad_Kubeadm(t *testing.T) {
 	want.ManifestPaths = []string{"/etc/kubernetes/manifests"}
 	want.RuntimeEndpoint = "unix:///run/containerd/containerd.sock"
 	want.SandboxImage = "registry.k8s.io/pause:3.10.1"
-	want.CgroupDriver = "systemd"
+	want.CgroupDriver, want.ConfiguredCgroupDriver = "systemd", "systemd"
 	want.ClusterDNS = []string{"10.96.0.10"}
 	want.ClusterDomain = "cluster.local"
 	want.API.ClientCAFile, want.API.Address = "/etc/kubernetes/pki/ca.crt", "0.0.0.0:10250"

@@ -24,7 +24,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	}
 	c.PodCIDR = k.PodCIDR
 	c.RuntimeRequestTimeout = r.duration("runtimeRequestTimeout", k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
-	c.CgroupDriver = cmp.Or(k.CgroupDriver, d.CgroupDriver)
+	c.CgroupDriver, c.ConfiguredCgroupDriver = cmp.Or(k.CgroupDriver, d.CgroupDriver), k.CgroupDriver
 	c.CgroupRoot, c.DisablePodCgroups = k.CgroupRoot, disablesPodCgroups(k)
 	c.IDsPerPod = idsPerPod(k)
 	c.SandboxImage = f.PodInfraContainerImage

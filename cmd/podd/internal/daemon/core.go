@@ -104,7 +104,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		NotifyWatchdog:   status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: shutdownState.Groups(),
 	})
 	return core{
-		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg.PodCIDR, in.cluster), Logger: b.log}), devices: devices,
+		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg.PodCIDR, in.cluster), CgroupDriver: cfg.ConfiguredCgroupDriver, Logger: b.log}), devices: devices,
 		view: viewPublisher, qos: qos, reserved: enforcer, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
 		containers: wiring.NewContainerCollector(&cfg.Runtime, client, reports, t.record, t.tracing.Tracer(), b.log),

@@ -34,6 +34,7 @@ type Runner struct {
 	log              *slog.Logger
 	client           *cri.Client
 	podCIDR          string // as in config.Runtime
+	cgroupDriver     string // config.Runtime.ConfiguredCgroupDriver
 	dir              string // root directory
 	instance         *reconcile.Instance
 	node             render.Node
@@ -108,7 +109,7 @@ func New(o Options) (*Runner, error) {
 		},
 	})
 	return &Runner{
-		log: log, client: o.Client, podCIDR: cfg.PodCIDR, dir: o.Dir, instance: instance, node: on, addressWatcher: addresses,
+		log: log, client: o.Client, podCIDR: cfg.PodCIDR, cgroupDriver: cfg.ConfiguredCgroupDriver, dir: o.Dir, instance: instance, node: on, addressWatcher: addresses,
 		observer: observer, reportCache: pods, devices: devices, router: router, tasks: newTasks(o, pods, devices),
 		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
@@ -136,7 +137,7 @@ func newTasks(o Options, pods *eviction.ReportCache, devices *device.Manager) []
 // called. Begin must be called at most once.
 func (r *Runner) Begin(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(ctx)
-	nodes := r.client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: func() string { return r.podCIDR }, Logger: r.log})
+	nodes := r.client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: func() string { return r.podCIDR }, CgroupDriver: r.cgroupDriver, Logger: r.log})
 	snapshots, states, addresses := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan node.Addresses)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
