@@ -24,7 +24,7 @@ func set(m cgroups.Manager, r *cgroups.Resources, cpus string) error {
 	}
 	err := m.Set(r)
 	if cpus != "" {
-		err = errors.Join(err, inheritCPUs(m.Path("cpuset")))
+		err = errors.Join(err, copyParentCPUs(m.Path("cpuset")))
 	}
 	return err
 }
@@ -40,10 +40,10 @@ func withCPUs(r *cgroups.Resources, dir, cpus string) *cgroups.Resources {
 	return &changed
 }
 
-// inheritCPUs gives the cgroup dir (v1) all CPUs of its parent, because the kernel permits no others.
+// copyParentCPUs gives the cgroup dir (v1) all CPUs of its parent, because the kernel permits no others.
 // The parent of the cgroup of all pods usually has all CPUs that are online. If the CPUs are equal,
-// inheritCPUs writes nothing, because a write is slow. dir is "" if the host has no such hierarchy.
-func inheritCPUs(dir string) error {
+// copyParentCPUs writes nothing, because a write is slow. dir is "" if the host has no such hierarchy.
+func copyParentCPUs(dir string) error {
 	own, err := os.ReadFile(filepath.Join(dir, cpusFile))
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"podd/reconcile/render"
 )
 
-// Create creates the cgroup c.Parent in every hierarchy in which it does not exist, and sets
+// Create creates the cgroup c.Path in every hierarchy in which it does not exist, and sets
 // the limits of c. Create does not change the limits of child cgroups.
 func Create(c render.Cgroup) error {
 	config, err := libraryConfig(c)
@@ -28,18 +28,18 @@ func Create(c render.Cgroup) error {
 	if err := m.Apply(-1); err != nil { // -1 adds no process to the cgroup
 		return fmt.Errorf("creating cgroup %s: %w", c.Path, err)
 	}
-	inheritCPUSet(m.Path("cpuset"))
+	enableCloneChildren(m.Path("cpuset"))
 	if err := set(m, config.Resources, c.CPUs); err != nil {
 		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Path, err)
 	}
 	return nil
 }
 
-// inheritCPUSet makes the kernel copy the CPUs and memory nodes of the cgroup dir to each new
+// enableCloneChildren makes the kernel copy the CPUs and memory nodes of the cgroup dir to each new
 // cgroup in dir. Only cgroup v1 has this setting. Without the setting, the cgroups library or the
 // runtime must write the CPUs to each new cgroup. Such a write is slow, because the kernel visits
 // every cpuset of the host. The setting only saves time, so errors are ignored.
-func inheritCPUSet(dir string) {
+func enableCloneChildren(dir string) {
 	setting := filepath.Join(dir, "cgroup.clone_children")
 	if text, err := os.ReadFile(setting); err == nil && strings.TrimSpace(string(text)) == "0" {
 		_ = os.WriteFile(setting, []byte("1"), 0)

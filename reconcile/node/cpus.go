@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -12,8 +13,11 @@ import (
 const onlineCPUsPath = "/sys/devices/system/cpu/online"
 
 // OnlineCPUs returns the CPUs of the host that are online, in the format of the kernel, such as
-// "0-3,6". It returns "" if they are unknown.
-func OnlineCPUs() string { return readCPUs(onlineCPUsPath).String() }
+// "0-3,6".
+func OnlineCPUs() (string, error) {
+	cpus, err := readCPUs(onlineCPUsPath)
+	return cpus.String(), err
+}
 
 // CountCPUs returns the number of CPUs of the host that are online. runtime.NumCPU may return fewer,
 // because it counts only the CPUs on which podd may run. This restriction (CPUAffinity= in podd's
@@ -23,21 +27,21 @@ func CountCPUs() int64 { return countCPUs(onlineCPUsPath) }
 // countCPUs implements CountCPUs. path is the file with the CPUs that are online. If the file cannot be
 // used, countCPUs returns runtime.NumCPU().
 func countCPUs(path string) int64 {
-	if n := readCPUs(path).Size(); n > 0 {
-		return int64(n)
+	if cpus, err := readCPUs(path); err == nil && cpus.Size() > 0 {
+		return int64(cpus.Size())
 	}
 	return int64(runtime.NumCPU())
 }
 
-// readCPUs returns the CPUs in a file of the kernel. It returns an empty set if the file cannot be used.
-func readCPUs(path string) cpuset.CPUSet {
+// readCPUs returns the CPUs in a file of the kernel.
+func readCPUs(path string) (cpuset.CPUSet, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return cpuset.CPUSet{}
+		return cpuset.CPUSet{}, err
 	}
 	cpus, err := cpuset.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
-		return cpuset.CPUSet{}
+		return cpuset.CPUSet{}, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return cpus
+	return cpus, nil
 }

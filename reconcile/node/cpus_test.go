@@ -14,8 +14,8 @@ func TestOnlineCPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := OnlineCPUs(), strings.TrimSpace(string(text)); got != want {
-		t.Errorf("got %q, want %q as in %s", got, want, onlineCPUsPath)
+	if got, err := OnlineCPUs(); err != nil || got != strings.TrimSpace(string(text)) {
+		t.Errorf("got %q, error %v; want %q as in %s", got, err, text, onlineCPUsPath)
 	}
 }
 

@@ -79,7 +79,7 @@ type parts struct {
 func newParts(b processState) (_ *parts, err error) {
 	cfg, log := b.cfg, b.log
 	address := host.NewAddressWatcher(cfg, filepath.Join(cfg.RootDir, "node-address"), log)
-	rendered, err := host.NewRenderNode(cfg, b.instance, address.Addresses())
+	rendered, err := host.NewRenderNode(cfg, b.instance, address.Addresses(), b.log)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"log/slog"
 	"strconv"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestNewRenderNode_MemoryQoS(t *testing.T) {
 	want := strconv.FormatInt((capacity-reserved)/2/page*page, 10)
 	for _, enforced := range []bool{false, true} {
 		cfg.EnforceReserved = enforced
-		n, err := NewRenderNode(cfg, &reconcile.Instance{}, node.Addresses{})
+		n, err := NewRenderNode(cfg, &reconcile.Instance{}, node.Addresses{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ import (
 
 // NewRenderNode returns the properties of the node that determine the CRI configuration of pods. The
 // field for DNS is not set, because podd reads the DNS configuration for each sandbox.
-func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
+func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses, log *slog.Logger) (render.Node, error) {
 	capacity, allocatable, err := ReadResources(cfg)
 	if err != nil {
 		return render.Node{}, err
@@ -40,6 +40,10 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		if swap, err = node.ReadMemInfo("SwapTotal"); err != nil {
 			return render.Node{}, err
 		}
+	}
+	cpus, err := node.OnlineCPUs()
+	if err != nil {
+		log.Warn("reading the CPUs that are online failed; podd does not set the CPUs of the cgroup of all pods", "err", err)
 	}
 	return render.Node{
 		Name:        cfg.NodeName,
@@ -59,7 +63,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		},
 		SingleProcessOOMKill: cfg.SingleProcessOOMKill,
 		CPUQuota:             render.CPUQuota{IsDisabled: cfg.DisableCPUQuota, Period: cfg.CPUQuotaPeriod},
-		CPUs:                 node.OnlineCPUs(),
+		CPUs:                 cpus,
 		PageSize:             int64(os.Getpagesize()),
 		PodPIDsLimit:         cfg.PodPidsLimit, HugePageSizes: cgroup.HugePageSizes(),
 		SELinuxEnabled: node.SELinuxEnabled("/"),

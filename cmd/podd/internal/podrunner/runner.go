@@ -79,7 +79,7 @@ func New(o Options) (*Runner, error) {
 		return nil, err
 	}
 	addresses := host.NewAddressWatcher(cfg, "", log)
-	on, err := host.NewRenderNode(cfg, instance, addresses.Addresses())
+	on, err := host.NewRenderNode(cfg, instance, addresses.Addresses(), log)
 	if err != nil {
 		instance.Close()
 		return nil, err
