@@ -76,7 +76,7 @@ func TestRemove(t *testing.T) {
 	mkdir(t, points, parent+"/other")
 	mkdir(t, points, root+"/kubepods/burstable/podother")
 	for range 2 { // the second removal finds no cgroup
-		if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
+		if _, err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
 			t.Fatal(err)
 		}
 		if dirs := remaining(points, parent); len(dirs) > 0 {
@@ -86,7 +86,7 @@ func TestRemove(t *testing.T) {
 	if dirs := remaining(points, root+"/kubepods/burstable/podother"); len(dirs) != len(points) {
 		t.Errorf("cgroups of another pod: got %v, want one in each of %v", dirs, points)
 	}
-	if err := remove(t.Context(), points, root+"/kubepods/burstable", driverCgroupfs, uid, nil); err == nil {
+	if _, err := remove(t.Context(), points, root+"/kubepods/burstable", driverCgroupfs, uid, nil); err == nil {
 		t.Error("removing a cgroup that is not the pod's: got no error, want one")
 	}
 }
@@ -120,7 +120,7 @@ func TestRemove_Mounts(t *testing.T) {
 		if err := os.WriteFile(procs, []byte(strconv.Itoa(process.Process.Pid)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		err := remove(t.Context(), points[:1], parent, driverCgroupfs, uid, func(pid int, _ func() bool) error {
+		_, err := remove(t.Context(), points[:1], parent, driverCgroupfs, uid, func(pid int, _ func() bool) error {
 			t.Errorf("process %d in the mount: got it terminated, want it running", pid)
 			return nil
 		})
@@ -136,7 +136,7 @@ func TestRemove_Mounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
+	if _, err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
 		t.Errorf("after the unmount: got error %v, want none", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestRemove_Slice(t *testing.T) {
 			removeForce(t, filepath.Join(p, base+".slice"))
 		}
 	})
-	if err := remove(t.Context(), points, name, driverSystemd, uid, nil); err != nil {
+	if _, err := remove(t.Context(), points, name, driverSystemd, uid, nil); err != nil {
 		t.Fatal(err)
 	}
 	if dirs := remaining(points, "/"+base+".slice/"+name); len(dirs) > 0 {
@@ -210,8 +210,10 @@ func TestRemovePod_AllPodPaths(t *testing.T) {
 		mkdir(t, points, at+"/container")
 		mkdir(t, points, other)
 	}
-	if err := RemovePod(t.Context(), root, uid, nil); err != nil {
-		t.Fatal(err)
+	for _, want := range []bool{true, false} {
+		if found, err := RemovePod(t.Context(), root, uid, nil); err != nil || found != want {
+			t.Fatalf("got found %t, error %v; want found %t and no error", found, err, want)
+		}
 	}
 	for _, dir := range classPaths(root) {
 		at, _ := podPathInClass(dir, uid)
@@ -222,7 +224,7 @@ func TestRemovePod_AllPodPaths(t *testing.T) {
 		if dirs := remaining(points, other); len(dirs) != len(points) {
 			t.Errorf("cgroups of the other pod: got %v, want one in each of %v", dirs, points)
 		}
-		if err := remove(t.Context(), points, other, driver, "other", nil); err != nil {
+		if _, err := remove(t.Context(), points, other, driver, "other", nil); err != nil {
 			t.Errorf("removing the other pod's cgroup: %v", err)
 		}
 	}
@@ -233,7 +235,7 @@ func TestRemove_Busy(t *testing.T) {
 	parent := root + "/kubepods/pod" + uid
 	mkdir(t, points, parent+"/container")
 	at, end := startProcess(t, points, parent+"/container")
-	err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil)
+	_, err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil)
 	var busy *busyError
 	if !errors.As(err, &busy) {
 		t.Fatalf("got error %v, want one of the type *busyError", err)
@@ -245,7 +247,7 @@ func TestRemove_Busy(t *testing.T) {
 		t.Errorf("remaining cgroups: got %v, want only the cgroup with the process", dirs)
 	}
 	end()
-	if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
+	if _, err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -268,13 +270,13 @@ func TestRemovePod_TerminatesProcesses(t *testing.T) {
 		return nil
 	}
 	var busy *busyError
-	if err := RemovePod(t.Context(), root, uid, killProcess); !errors.As(err, &busy) {
+	if _, err := RemovePod(t.Context(), root, uid, killProcess); !errors.As(err, &busy) {
 		t.Errorf("got error %v, want one of the type *busyError", err)
 	}
 	if len(killed) != 1 {
 		t.Errorf("killed processes: got %v, want one", killed)
 	}
-	if err := RemovePod(t.Context(), root, uid, killProcess); err != nil || len(remaining(points, parent)) > 0 {
+	if _, err := RemovePod(t.Context(), root, uid, killProcess); err != nil || len(remaining(points, parent)) > 0 {
 		t.Errorf("after the process exited: got error %v and remaining cgroups %v; want no error and no cgroups", err, remaining(points, parent))
 	}
 }

@@ -62,7 +62,7 @@ func TestCreate(t *testing.T) {
 	if got := readCgroupFile(t, points, at, "pids.max"); got != "7" {
 		t.Errorf("pids.max after a change: got %s, want 7", got)
 	}
-	if err := RemovePod(t.Context(), root, uid, nil); err != nil {
+	if _, err := RemovePod(t.Context(), root, uid, nil); err != nil {
 		t.Fatal(err)
 	}
 	if dirs := remaining(points, at); len(dirs) > 0 {
@@ -220,7 +220,7 @@ func TestMemory(t *testing.T) {
 	t.Cleanup(func() {
 		in.Close()
 		hoard.Wait()
-		if err := RemovePod(context.WithoutCancel(t.Context()), root, uid, nil); err != nil {
+		if _, err := RemovePod(context.WithoutCancel(t.Context()), root, uid, nil); err != nil {
 			t.Error(err)
 		}
 	})

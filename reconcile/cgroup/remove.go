@@ -45,37 +45,44 @@ type TerminateFunc func(pid int, inCgroup func() bool) error
 
 // RemovePod removes a pod's cgroup and the cgroups below it from every hierarchy. Because
 // the QoS class and the driver of the pod may be unknown, RemovePod tries all paths of
-// PodPaths. It returns nil if the cgroup does not exist.
+// PodPaths. found reports whether the cgroup existed; if not, RemovePod returns no error.
 //
 // If the cgroup contains processes in a hierarchy, RemovePod calls terminate for each of
 // these processes and returns an error. The cgroup is removed from
 // the remaining hierarchies. If terminate is nil, no process is terminated. root is the
 // parent of kubepods, as configured for the cgroupfs or the systemd driver; "" and "/" are
 // the top of the hierarchy.
-func RemovePod(ctx context.Context, root string, uid types.UID, terminate TerminateFunc) error {
+func RemovePod(ctx context.Context, root string, uid types.UID, terminate TerminateFunc) (found bool, err error) {
 	points, err := listMountPoints()
 	if err != nil {
-		return err
+		return false, err
 	}
 	var errs []error
 	for _, class := range classPaths(root) {
 		parent, driver := podPathInClass(class, uid)
-		errs = append(errs, remove(ctx, points, parent, driver, uid, terminate))
+		isHere, err := remove(ctx, points, parent, driver, uid, terminate)
+		found, errs = found || isHere, append(errs, err)
 	}
-	return errors.Join(errs...)
+	return found, errors.Join(errs...)
 }
 
-// remove removes the cgroup of a pod for one driver and one cgroup parent. The errors are those of
+// remove removes the cgroup of a pod for one driver and one cgroup parent. The results are those of
 // RemovePod. points are the mount points of the hierarchies. parent is the cgroup parent, as in
 // podPath.
-func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, terminate TerminateFunc) error {
+func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, terminate TerminateFunc) (found bool, err error) {
 	cgroupPath, err := podPath(parent, driver, uid)
 	if err != nil {
-		return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
+		return false, fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
+	}
+	if !slices.ContainsFunc(points, func(point string) bool {
+		_, err := os.Lstat(filepath.Join(point, cgroupPath))
+		return !errors.Is(err, fs.ErrNotExist)
+	}) {
+		return false, nil
 	}
 	if driver == driverSystemd {
 		if err := stopSlice(points, cgroupPath); err != nil {
-			return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
+			return true, fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 		}
 	}
 	var errs []error
@@ -93,7 +100,7 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return true, errors.Join(errs...)
 }
 
 // removeTree removes the cgroup dir and the cgroups below it. depth is the number of

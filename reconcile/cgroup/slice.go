@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 
@@ -22,25 +21,18 @@ func sliceConfig(slicePath string, r *cgroups.Resources) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Systemd: true, Name: path.Base(slicePath), Parent: parent, Resources: r}
 }
 
-// stopSlice makes systemd stop the slice at the given path. If the slice were not stopped, systemd
-// would keep the unit of the removed cgroup until the host is rebooted. stopSlice does nothing if
-// the slice contains processes, because systemd would kill them. points are the mount points of the
-// hierarchies.
+// stopSlice makes systemd stop the slice at the given path, which must exist. If the slice were not
+// stopped, systemd would keep the unit of the removed cgroup until the host is rebooted. stopSlice does
+// nothing if the slice contains processes, because systemd would kill them. points are the mount points
+// of the hierarchies.
 func stopSlice(points []string, slicePath string) error {
 	if !systemd.IsRunningSystemd() {
 		return nil
 	}
-	exists := false
 	for _, point := range points {
-		dir := filepath.Join(point, slicePath)
-		if len(listProcesses(dir, 0)) > 0 {
+		if len(listProcesses(filepath.Join(point, slicePath), 0)) > 0 {
 			return nil
 		}
-		_, err := os.Stat(dir)
-		exists = exists || err == nil
-	}
-	if !exists {
-		return nil
 	}
 	m, err := manager.New(sliceConfig(slicePath, libraryResources(render.Cgroup{})))
 	if err == nil {

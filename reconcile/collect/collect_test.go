@@ -3,12 +3,14 @@ package collect
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -18,6 +20,8 @@ import (
 	"pgregory.net/rapid"
 
 	"podd/manifest"
+	"podd/reconcile/cgroup"
+	"podd/reconcile/render"
 	"podd/runtime/safepath"
 )
 
@@ -324,5 +328,31 @@ func TestMakeLogs(t *testing.T) {
 	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u2")))
 	if err := l.MakeLogDirs(&manifest.Pod{Key: web, UID: "u2"}, "c"); !errors.Is(err, safepath.ErrLink) {
 		t.Errorf("a link in place of the pod's directory: got error %v, want %v", err, safepath.ErrLink)
+	}
+}
+
+// TestRemoveCgroup_Duration checks that OnCgroupRemoved is called once if the cgroup of a pod is removed
+// twice, as for each finished pod, and that it is not called for a pod without a cgroup.
+func TestRemoveCgroup_Duration(t *testing.T) {
+	root := "/podd-test-" + strconv.Itoa(os.Getpid()) + "-removecgroup"
+	calls := 0
+	l := LogsAndCgroups{CgroupRoot: root, OnCgroupRemoved: func(time.Duration) { calls++ }}
+	must(t, cgroup.Create(render.Cgroup{Path: root + "/kubepods/podu1"}))
+	hierarchies, err := cgroup.Hierarchies()
+	must(t, err)
+	t.Cleanup(func() {
+		for _, h := range hierarchies {
+			for _, dir := range []string{"/kubepods/podu1", "/kubepods", ""} {
+				if err := os.Remove(filepath.Join(h.Path, root+dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for range 2 {
+		must(t, l.RemoveCgroup(t.Context(), "u1"))
+	}
+	if calls != 1 {
+		t.Errorf("got %d calls of OnCgroupRemoved, want 1", calls)
 	}
 }

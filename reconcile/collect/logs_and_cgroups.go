@@ -23,8 +23,8 @@ type LogsAndCgroups struct {
 	Logs Logs
 	// CgroupRoot is the parent cgroup of kubepods; "" means the top of the hierarchy.
 	CgroupRoot string
-	// OnCgroupRemoved is called after each attempt to remove a pod's cgroup, with the duration
-	// of the attempt. It may be nil.
+	// OnCgroupRemoved is called after each attempt to remove an existing cgroup of a pod, with the
+	// duration of the attempt. It may be nil.
 	OnCgroupRemoved func(duration time.Duration)
 }
 
@@ -80,8 +80,8 @@ func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid 
 // again after the processes have exited. It returns nil if the pod has no cgroup.
 func (l LogsAndCgroups) RemoveCgroup(ctx context.Context, uid types.UID) error {
 	start := time.Now()
-	err := cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan)
-	if l.OnCgroupRemoved != nil {
+	found, err := cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan)
+	if found && l.OnCgroupRemoved != nil {
 		l.OnCgroupRemoved(time.Since(start))
 	}
 	return err
