@@ -81,7 +81,7 @@ var fieldEffects = map[string]string{
 	"reservedSystemCPUs":           "Any value is rejected: podd does not keep CPUs free of pods.",
 	"qosReserved":                  "Any value is rejected: podd reserves no memory for QoS classes. Use memoryReservationPolicy.",
 	"memoryThrottlingFactor":       "On cgroup v2: throttle a container (memory.high) that uses more than its memory request plus this part of the difference between its limit and its request. For a container without a limit, the limit is the memory of the node that is not reserved. By default, containers are not throttled.",
-	"memoryReservationPolicy":      "On cgroup v2: with TieredReservation, the memory requests of Guaranteed pods are never reclaimed (memory.min), and those of Burstable pods are reclaimed last (memory.low). With None, no memory is protected.",
+	"memoryReservationPolicy":      "On cgroup v2: with TieredReservation, the memory requests of Guaranteed pods are never reclaimed (memory.min), and those of Burstable pods are reclaimed last (memory.low). With None or --runonce, no memory is protected.",
 
 	"defaultPodSysctls":     "Sysctls that are set in each pod, unless the pod sets them or uses the host's namespace for them. Needs the feature gate DefaultPodSysctls.",
 	"hairpinMode":           "Obsolete, also in the kubelet: the CNI plugins configure hairpin mode.",
@@ -121,7 +121,7 @@ var fieldEffects = map[string]string{
 	"localStorageCapacityIsolation":             "The value false is rejected: podd always enforces the limits of ephemeral-storage.",
 	"systemReservedCgroup":                      "The cgroup that system-reserved in enforceNodeAllocatable limits. podd does not create it. With the driver systemd, this is the name of a slice.",
 	"kubeReservedCgroup":                        "Like systemReservedCgroup, for kube-reserved.",
-	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved. With system-reserved or kube-reserved, the cgroup in systemReservedCgroup or kubeReservedCgroup is limited to the CPU weight, memory and number of processes that are reserved for it, and cannot use huge pages. With the suffix -compressible, its memory and its number of processes are not limited. If such a cgroup does not exist or cannot be limited, podd exits with an error. With --runonce, podd limits only its pods. With none, all pods together are limited only to the capacity of the node.",
+	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved. With system-reserved or kube-reserved, the cgroup in systemReservedCgroup or kubeReservedCgroup is limited to the CPU weight, memory and number of processes that are reserved for it, and cannot use huge pages. With the suffix -compressible, its memory and its number of processes are not limited. If such a cgroup does not exist or cannot be limited, podd exits with an error. With --runonce, podd limits only each pod. With none, all pods together are limited only to the capacity of the node.",
 
 	"enableSystemLogHandler":              "Enable /logs/ of the kubelet API, which serves /var/log.",
 	"enableSystemLogQuery":                "Enable queries of /logs/, such as /logs/?query=kubelet, for the logs of services. podd reads them from the journal with journalctl, or from a file in /var/log.",

@@ -66,6 +66,8 @@ func (c *checker) checkEnforceAllocatable() {
 			c.checkReservedEnforcement(at, reservedEnforcements[e], list[:i])
 		case value == enforceNone && len(list) > 1:
 			c.errorf(at, "none must be the only value")
+		case value == enforcePods && c.kubelet.RunOnce:
+			c.warnf(at, "pods: ignored with --runonce, because a run knows only its own pods, not all pods of the node")
 		case value != enforcePods && value != enforceNone:
 			c.errorf(at, "unknown value %q; must be pods, system-reserved, system-reserved-compressible, kube-reserved, kube-reserved-compressible or none", value)
 		}

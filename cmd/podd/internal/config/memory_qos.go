@@ -32,6 +32,9 @@ func (c *checker) checkMemoryQoS() {
 		}
 		return
 	}
+	if isTiered && k.RunOnce {
+		c.warn(policyField, "TieredReservation: ignored with --runonce, because the kernel protects memory only if the cgroups above it are protected, and a run does not set the cgroups of QoS classes")
+	}
 	if c.host.UsesCgroupV2 {
 		return
 	}
@@ -39,7 +42,7 @@ func (c *checker) checkMemoryQoS() {
 	if factor != nil {
 		c.warn(factorField, noEffect)
 	}
-	if isTiered {
+	if isTiered && !k.RunOnce {
 		c.warn(policyField, "TieredReservation has "+noEffect)
 	}
 }
@@ -54,7 +57,7 @@ func (r *resolver) resolveMemoryQoS(c *Config) {
 	if !isGateEnabled(r.kubelet, gateMemoryQoS) {
 		return
 	}
-	c.ReserveMemoryRequests = r.kubelet.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy
+	c.ReserveMemoryRequests = r.kubelet.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy && !r.kubelet.RunOnce
 	if factor := r.kubelet.MemoryThrottlingFactor; factor != nil {
 		c.MemoryThrottlingFactor = *factor
 	}
