@@ -67,14 +67,13 @@ func (d DecisionChange) failedEvent(s Subject, end *plan.PodEnd) Event {
 	if end.Reason == plan.ReasonDeadlineExceeded {
 		return s.NewNormalEvent(end.Reason, "", end.Message)
 	}
-	e := s.NewWarningEvent(end.Reason, "", strings.TrimPrefix(end.Message, plan.RejectedPrefix))
 	if end.Reason == plan.ReasonEvicted && d.Eviction.AppliesTo(d.Pod) {
-		e.Annotations = d.Eviction.EventAnnotations
+		return ForEviction(s, d.Eviction)
 	}
-	return e
+	return s.NewWarningEvent(end.Reason, "", strings.TrimPrefix(end.Message, plan.RejectedPrefix))
 }
 
-// ForEviction returns the event for the eviction of a pod that is being deleted.
+// ForEviction returns the event for the eviction of a pod.
 func ForEviction(s Subject, e *plan.Eviction) Event {
 	evicted := s.NewWarningEvent(plan.ReasonEvicted, "", e.Message)
 	evicted.Annotations = e.EventAnnotations

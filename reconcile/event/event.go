@@ -33,6 +33,13 @@
 //	                                     FailedCreatePodSandBox
 //	KubeletSetupFailed                   podd exits, and its log contains the error
 //	FailedPrepareDynamicResources        podd supports no DRA drivers
+//	FailedNodeDeclaredFeaturesCheck      podd declares all features that a resize of a pod
+//	                                     can require
+//	AlreadyMountedVolume                 podd gives the files of a local volume to the fsGroup
+//	                                     of each pod, not only of the first
+//	FailedToRetrieveImagePullSecret      the event of the failed pull names the missing Secret
+//	HostIPsIPFamilyMismatch              if the addresses of the Node change, podd also changes
+//	                                     the status of its pods
 package event
 
 import (

@@ -12,17 +12,27 @@ import (
 	"testing"
 )
 
-// kubeletReasons are the reasons of the kubelet's events about pods, and then about the node.
+// kubeletReasons are the reasons of the events that the kubelet of Kubernetes 1.37 records about pods, and
+// then about the node: those in pkg/kubelet/events, and those that pkg/kubelet and pkg/volume contain as
+// text. The code of podd does not contain all reasons as text, so the list omits the reasons of rejected
+// pods, the conditions of PodCertificateRequests, ResizeDeferred and ResizeInfeasible.
 const kubeletReasons = `
 Pulling Pulled Created Started Killing BackOff Failed InspectFailed ErrImageNeverPull Unhealthy ProbeWarning
-FailedMount FailedAttachVolume FailedMapVolume SuccessfulAttachVolume VolumeResizeFailed SandboxChanged
-FailedCreatePodSandBox FailedPodSandBoxStatus NetworkNotReady FailedKillPod ExceededGracePeriod Preempting
-Evicted FailedPostStartHook FailedPreStopHook FailedValidation FailedSync DNSConfigForming MissingClusterDNS
-FailedPrepareDynamicResources
+FailedMount FailedAttachVolume FailedMapVolume SuccessfulAttachVolume SuccessfulMountVolume
+FailedMountOnFilesystemMismatch AlreadyMountedVolume VolumePermissionChangeInProgress
+VolumeResizeFailed VolumeResizeSuccessful FileSystemResizeFailed FileSystemResizeSuccessful SandboxChanged
+FailedCreatePodSandBox FailedCreatePodContainer FailedPodSandBoxStatus NetworkNotReady FailedKillPod
+ExceededGracePeriod DeadlineExceeded Preempting
+Evicted FailedPostStartHook FailedPreStopHook LifecycleHTTPFallback FailedValidation FailedSync DNSConfigForming
+MissingClusterDNS FailedPrepareDynamicResources FailedNodeDeclaredFeaturesCheck
+ResizeStarted ResizeCompleted ResizeError
+FailedToRetrieveImagePullSecret HostIPsIPFamilyMismatch CertificateOverdueForRefresh CertificateExpired
 
-Starting NodeReady NodeNotReady NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID
-NodeAllocatableEnforced Rebooted Shutdown ContainerGCFailed ImageGCFailed InvalidDiskCapacity
-FreeDiskSpaceFailed EvictionThresholdMet SystemOOM CgroupV1
+Starting KubeletSetupFailed NodeReady NodeNotReady NodeSchedulable NodeNotSchedulable
+NodeHasSufficientMemory NodeHasInsufficientMemory NodeHasNoDiskPressure NodeHasDiskPressure
+NodeHasSufficientPID NodeHasInsufficientPID NodeAllocatableEnforced FailedNodeAllocatableEnforcement
+PossibleMemoryBackedVolumesOnDisk CheckLimitsForResolvConf Rebooted Shutdown ContainerGCFailed ImageGCFailed
+InvalidDiskCapacity InvalidImageID FreeDiskSpaceFailed EvictionThresholdMet SystemOOM CgroupV1
 `
 
 // unusedReason matches a line of the package comment with reasons that podd does not use.
@@ -58,7 +68,7 @@ func usedReasons(t *testing.T) map[string]bool {
 	t.Helper()
 	word := regexp.MustCompile(`"([A-Z]\w+)"`)
 	used := map[string]bool{}
-	for _, dir := range []string{"reconcile", "cmd/podd/internal/daemon"} {
+	for _, dir := range []string{"reconcile", "cmd/podd/internal/daemon", "cmd/podd/internal/cluster"} {
 		root := os.DirFS("../..")
 		err := fs.WalkDir(root, dir, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
