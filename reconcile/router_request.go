@@ -82,7 +82,7 @@ func (e *workerEntry) evictTerminating(eviction *plan.Eviction, now time.Time) b
 	if d == nil || d.UID != eviction.UID {
 		d = plan.NewDeletion(nil, eviction.UID, plan.MaxGrace, now)
 	}
-	e.memory.Deletion = d.Evict(eviction, now)
+	e.memory.Deletion = d.WithEviction(eviction, now)
 	return e.memory.Deletion != d
 }
 

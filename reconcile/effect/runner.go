@@ -59,6 +59,18 @@ type Runner struct {
 // soon, unless a file system of the host hangs.
 func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	r := result.Result{Action: a, Version: s.Desired, Began: time.Now()}
+	e.carryOut(ctx, a, s, &r)
+	r.Canceled = errors.Is(r.Err, context.Canceled)
+	r.Refs, r.Ended = s.refsFor(r.Version), time.Now()
+	if e.OnDone != nil {
+		e.OnDone(newOutcome(s.Key, &r))
+	}
+	return r
+}
+
+// carryOut carries out action a. It sets the value, the warning and the error of r, and r.Version if the
+// action concerns another version than the desired one.
+func (e *Runner) carryOut(ctx context.Context, a plan.Action, s Input, r *result.Result) {
 	switch a := a.(type) {
 	case plan.EnsureImage:
 		if a.ForSuccessor {
@@ -122,12 +134,6 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
-	r.Canceled = errors.Is(r.Err, context.Canceled)
-	r.Refs, r.Ended = s.refsFor(r.Version), time.Now()
-	if e.OnDone != nil {
-		e.OnDone(newOutcome(s.Key, &r))
-	}
-	return r
 }
 
 // ensureImage pulls the image of a container and the images of the image volumes that the container

@@ -234,7 +234,7 @@ func TestEvict_Overdue(t *testing.T) {
 		start := in.Now
 		if test.deleted {
 			in.Desired, in.SourcesRead = nil, true
-			in.Deletion = (&Deletion{UID: "u", Grace: time.Hour, At: start}).Evict(&Eviction{UID: "u", Grace: test.end.Grace}, start)
+			in.Deletion = (&Deletion{UID: "u", Grace: time.Hour, At: start}).WithEviction(&Eviction{UID: "u", Grace: test.end.Grace}, start)
 			in.History.Stopping = &SandboxTermination{SandboxID: in.Observed[0].ID, Since: start, Grace: time.Hour}
 		} else {
 			test.end.UID, test.end.Hash, test.end.Size, test.end.At, test.end.Failed = "u", "v1:a", in.Desired.PodSize(), start, true

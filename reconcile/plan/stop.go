@@ -62,9 +62,9 @@ func NewDeletion(previous *Deletion, uid types.UID, grace time.Duration, now tim
 	return d
 }
 
-// Evict returns d with the eviction e. The first eviction of a pod is retained. The grace period is
-// limited to that of e. Evict returns d itself if e changes nothing.
-func (d *Deletion) Evict(e *Eviction, now time.Time) *Deletion {
+// WithEviction returns d with the eviction e. The first eviction of a pod is retained. The grace period is
+// limited to that of e. WithEviction returns d itself if e changes nothing.
+func (d *Deletion) WithEviction(e *Eviction, now time.Time) *Deletion {
 	grace := max(e.Grace, evictGrace)
 	isShorter := now.Add(grace).Before(d.At.Add(d.Grace))
 	if d.Eviction != nil && !isShorter {

@@ -223,9 +223,9 @@ func TestStop_All(t *testing.T) {
 	}
 }
 
-// TestDeletion_Evict checks that an eviction limits the grace period of a deletion, and that a later
+// TestDeletion_WithEviction checks that an eviction limits the grace period of a deletion, and that a later
 // request retains the first eviction of the pod.
-func TestDeletion_Evict(t *testing.T) {
+func TestDeletion_WithEviction(t *testing.T) {
 	start := time.Now()
 	first, second := &Eviction{Grace: 20 * time.Second}, &Eviction{}
 	for name, test := range map[string]struct {
@@ -240,12 +240,12 @@ func TestDeletion_Evict(t *testing.T) {
 	} {
 		d := NewDeletion(nil, "u", test.requested, start)
 		for _, e := range test.evictions {
-			d = d.Evict(e, start.Add(10*time.Second))
+			d = d.WithEviction(e, start.Add(10*time.Second))
 		}
 		if got := d.At.Add(d.Grace).Sub(start); got != test.wantEnd || d.Eviction != first {
 			t.Errorf("%s: got an end after %s and eviction %p, want %s and %p", name, got, d.Eviction, test.wantEnd, first)
 		}
-		if d.Evict(first, start.Add(10*time.Second)) != d {
+		if d.WithEviction(first, start.Add(10*time.Second)) != d {
 			t.Errorf("%s: a repeated eviction returns another deletion, want the same", name)
 		}
 		if e := NewDeletion(d, "u", time.Second, start).Eviction; e != first {

@@ -28,7 +28,7 @@ type repairStage int
 
 const (
 	repairRemoving repairStage = iota + 1 // the image is being removed
-	repairRemoved                         // the image is not present or not readable, and was not replaced yet
+	repairPending                         // a pull or an import must replace the image, which was removed or is not readable
 	repairReplaced                        // the image was pulled or imported again
 )
 
@@ -57,7 +57,7 @@ func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause er
 	switch p.beginRepair(ref) {
 	case repairReplaced:
 		return fmt.Errorf("%w; image %s is still damaged after podd has removed it and it was pulled or imported again; check the disk of this node", cause, image)
-	case repairRemoving, repairRemoved: // the start of another container has begun the repair
+	case repairRemoving, repairPending: // the start of another container has begun the repair
 	default:
 		if err := p.o.Runtime.RemoveImage(ctx, ref); err != nil {
 			p.cancelRepair(ref)
@@ -95,7 +95,7 @@ func (p *Puller) checkReplacement(r effect.ImageRequest, inspectedAt time.Time, 
 	case previous.stage == repairReplaced && previous.since.Before(inspectedAt):
 		return fmt.Errorf("%w; image %s is still damaged after podd has pulled it again; check the disk of this node", statusErr, r.Image)
 	case previous.stage == 0:
-		p.replacements[r.Image] = repair{repairRemoved, time.Now()}
+		p.replacements[r.Image] = repair{repairPending, time.Now()}
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (p *Puller) markRemoved(ref string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.repairs[ref].stage == repairRemoving {
-		p.repairs[ref] = repair{repairRemoved, time.Now()}
+		p.repairs[ref] = repair{repairPending, time.Now()}
 	}
 }
 
@@ -142,7 +142,7 @@ func (p *Puller) markRemoved(ref string) {
 func (p *Puller) markReplaced(ref string, presentAt time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.repairs[ref]; r.stage == repairRemoved && r.since.Before(presentAt) {
+	if r := p.repairs[ref]; r.stage == repairPending && r.since.Before(presentAt) {
 		p.repairs[ref] = repair{repairReplaced, time.Now()}
 	}
 }
