@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -95,7 +94,7 @@ func addNodeSuite(ctx context.Context, dir string) error {
 	}
 	for _, file := range []*string{&suite.Ginkgo, &suite.Images, &suite.Program, &suite.DevicePlugin} {
 		name := filepath.Base(*file)
-		if err := copyFile(*file, filepath.Join(to, name)); err != nil {
+		if err := tools.CopyFile(*file, filepath.Join(to, name)); err != nil {
 			return err
 		}
 		*file = filepath.Join(payloadMountPoint, nodeSuiteDir, name)
@@ -122,21 +121,6 @@ func addNodeSuite(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
-}
-
-// copyFile copies a program or another file to a new file.
-func copyFile(from, to string) error {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Close())
 }
 
 // A packer copies directories to the payload, each directory once.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -57,7 +56,7 @@ func prepare(ctx context.Context, dir string) error {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return err
 	}
-	if err := errors.Join(writeKubelet(ctx, filepath.Join(bin, "kubelet")), copyFile("/proc/self/exe", filepath.Join(bin, "test"))); err != nil {
+	if err := errors.Join(writeKubelet(ctx, filepath.Join(bin, "kubelet")), tools.CopyFile("/proc/self/exe", filepath.Join(bin, "test"))); err != nil {
 		return err
 	}
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "./nmeter", "./perl").CombinedOutput(); err != nil {
@@ -71,25 +70,11 @@ func prepare(ctx context.Context, dir string) error {
 	return nil
 }
 
-// writeKubelet writes podd or, if it is set, otherKubelet to a file.
+// writeKubelet writes podd or, if it is set, otherKubelet to a file. It copies otherKubelet, because this
+// file may not be visible on the private host.
 func writeKubelet(ctx context.Context, to string) error {
 	if otherKubelet == "" {
 		return harness.BuildPodd(ctx, to)
 	}
-	return copyFile(otherKubelet, to)
-}
-
-// copyFile copies a program, because its file may not be visible on the private host.
-func copyFile(path, to string) error {
-	from, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, from)
-	return errors.Join(err, file.Close())
+	return tools.CopyFile(otherKubelet, to)
 }
