@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,4 +195,24 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 			t.Errorf("slow call: got error %v, want nil", err)
 		}
 	})
+}
+
+// TestListImages_Unreadable checks that the error of ListImages states the cause and the remedy if the
+// runtime cannot read one of its images, as CRI-O does.
+func TestListImages_Unreadable(t *testing.T) {
+	const prefix, suffix = `locating item named "manifest" for image with ID `, " (consider removing the image to resolve the issue): file does not exist"
+	for text, cause := range map[string]string{
+		prefix + `"` + strings.Repeat("c4", 32) + `"` + suffix: prefix + "c4c4c4c4c4c4" + suffix,
+		"unexpected end of JSON input":                         "unexpected end of JSON input",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := runtimetest.New(t, runtimetest.Options{})
+			r.Inject(runtimetest.Fault{Method: "ListImages", Err: status.Error(codes.Unknown, text)})
+			images, err := r.ListImages(t.Context())
+			want := "the runtime lists no images, because it cannot read one of them: " + cause + "; remove the damaged image or pull it again"
+			if len(images) > 0 || !errors.Is(err, runtime.ErrImageDamaged) || err.Error() != want {
+				t.Errorf("got %d images, error %v; want the error %q", len(images), err, want)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -25,9 +26,13 @@ func (c *Client) ImageStatus(ctx context.Context, name string) (image runtime.Im
 	return imageFromCRI(r.GetImage()), true, nil
 }
 
-// ListImages returns all images on the node.
+// ListImages returns all images on the node. If CRI-O cannot read one of them, it lists none, and the
+// error matches runtime.ErrImageDamaged.
 func (c *Client) ListImages(ctx context.Context) ([]runtime.Image, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ListImages, &api.ListImagesRequest{})
+	if err = markUnreadable(err); errors.Is(err, runtime.ErrImageDamaged) {
+		return nil, fmt.Errorf("the runtime lists no images, because it cannot read one of them: %w; remove the damaged image or pull it again", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,10 @@ var (
 	urlQueryPattern   = lazyregexp.New(`(https?://[^\s"'?]+)\?[^\s"']*`)
 	userinfoPattern   = lazyregexp.New(`(https?://)[^\s/"'@]+@`)
 	quotedIDPattern   = lazyregexp.New(`(?: for)? "[0-9a-f]{64}"`)
-	longIDPattern     = lazyregexp.New(`(\w+:)?[0-9a-f]{64}`)
+	// damagedIDPattern matches the ID of a damaged image in an error of CRI-O. The ID is kept, because the
+	// error of a list names the image in no other way.
+	damagedIDPattern = lazyregexp.New(`(image with ID )"([0-9a-f]{64})"`)
+	longIDPattern    = lazyregexp.New(`(\w+:)?[0-9a-f]{64}`)
 	// logLinePattern matches a log line of runc in an error of CRI-O.
 	logLinePattern = lazyregexp.New(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
 	// execOutputPattern matches the text that CRI-O appends to the reason why a command did not
@@ -44,7 +47,7 @@ var causePrefixes = []string{
 }
 
 // makeReadable returns text without the gRPC prefix, the prefixes in causePrefixes, secrets in
-// URLs, full IDs and control characters.
+// URLs, full IDs and control characters. The first digits of most IDs are kept.
 func makeReadable(text string) string {
 	text = grpcPrefixPattern().ReplaceAllString(text, "")
 	text = execOutputPattern().ReplaceAllString(text, "")
@@ -56,6 +59,7 @@ func makeReadable(text string) string {
 	text = strings.TrimSuffix(text, ": unknown")
 	text = urlQueryPattern().ReplaceAllString(text, "$1")
 	text = userinfoPattern().ReplaceAllString(text, "$1")
+	text = damagedIDPattern().ReplaceAllString(text, "$1$2")
 	text = quotedIDPattern().ReplaceAllString(text, "")
 	text = longIDPattern().ReplaceAllStringFunc(text, shortenID)
 	return makePrintable(text)
