@@ -75,7 +75,7 @@ func (o *lookup) exists(ref manifest.ObjectRef) (found bool) {
 // blocker returns the reason why a pod of an API server cannot be set up yet. A missing object for
 // variables does not delay the pod, because only the containers with these variables wait for the
 // object. If several objects are missing, blocker prefers an object that will not exist without an
-// action of a user.
+// action of a user. A reason for which the pod must fail takes precedence.
 func (o *lookup) blocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Blocker {
 	if o.cluster.Services == nil {
 		return Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
@@ -87,6 +87,9 @@ func (o *lookup) blocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Block
 		if !o.isLookedUp(u.Object) && u.role != forEphemeral {
 			return Blocker{MissingMessage: displayName(u.Object) + " is being looked up", EndsByItself: true}
 		}
+	}
+	if b := o.attachLimitBlocker(p, refs); b != (Blocker{}) {
+		return b
 	}
 	var firstBlocker Blocker
 	for _, u := range refs {

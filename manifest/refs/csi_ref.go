@@ -222,6 +222,33 @@ func (o *lookup) mustAttach(d *csiVolume) bool {
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
+// attachLimitBlocker returns the reason for which a pod must fail because a volume exceeds the limit of
+// attached volumes; the zero value if there is none. As in a kubelet, the pod fails only if the CSIDriver
+// of the volume sets nodeAllocatableUpdatePeriodSeconds. Otherwise the CSINode would keep the old limit, and the
+// scheduler could bind the replacement of the pod to the same node.
+func (o *lookup) attachLimitBlocker(p *manifest.Pod, refs []Ref) Blocker {
+	var unattached []string
+	b, cause := Blocker{}, ""
+	for _, u := range refs {
+		missingObject, isMissing := o.cluster.Missing[u.Object]
+		if !isMissing || u.Object.Kind != manifest.AttachmentKind {
+			continue
+		}
+		volume := u.volumeOf(p.Object)
+		unattached = append(unattached, volume)
+		spec := o.drivers[VolumeDriver(u.Volume)]
+		if cause == "" && missingObject.ExceedsAttachLimit && spec != nil && spec.NodeAllocatableUpdatePeriodSeconds != nil {
+			b, cause = Blocker{Volume: volume, RejectionReason: "VolumeAttachmentLimitExceeded"}, missingObject.Message
+		}
+	}
+	if cause == "" {
+		return Blocker{}
+	}
+	slices.Sort(unattached)
+	b.MissingMessage = fmt.Sprintf("Node has reached its volume attachment limit, rejecting pod. unmounted volumes=%v, unattached volumes=%[1]v, failed to process volumes=[]: %s", unattached, cause)
+	return b
+}
+
 // driverBlocker returns the reason why a CSI driver cannot be called for a volume of a pod. It
 // returns the zero value if all drivers can be called. All objects for the drivers must be
 // available.
@@ -316,4 +343,15 @@ const csiNamePrefix = "kubernetes.io/csi/"
 // driver.
 func IsCSIVolume(name v1.UniqueVolumeName) bool {
 	return strings.HasPrefix(string(name), csiNamePrefix)
+}
+
+// VolumeDriver returns the name of the CSI driver of the volume with this name in the status of a Node,
+// or "" if no CSI driver provides the volume.
+func VolumeDriver(name v1.UniqueVolumeName) string {
+	rest, isCSI := strings.CutPrefix(string(name), csiNamePrefix)
+	driver, _, _ := strings.Cut(rest, "^")
+	if !isCSI {
+		return ""
+	}
+	return driver
 }

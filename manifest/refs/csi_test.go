@@ -138,6 +138,12 @@ func TestResolved_CSI_Wait(t *testing.T) {
 	pv := func(o *manifest.Objects) *v1.PersistentVolumeSpec {
 		return &o.Volumes[types.NamespacedName{Name: "pv1"}].Spec
 	}
+	exceedLimit := func(o *manifest.Objects) {
+		delete(o.Cluster.AttachedVolumes, ref.Name)
+		o.Cluster.Missing[ref] = manifest.MissingObject{Message: "too many", ExceedsAttachLimit: true}
+	}
+	withPeriod := &storage.CSIDriverSpec{NodeAllocatableUpdatePeriodSeconds: new(int64(10)), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}
+	const limitMessage = "Node has reached its volume attachment limit, rejecting pod. unmounted volumes=[data], unattached volumes=[data], failed to process volumes=[]: too many"
 	for name, test := range map[string]struct {
 		edit func(*manifest.Objects)
 		want refs.Blocker
@@ -149,6 +155,27 @@ func TestResolved_CSI_Wait(t *testing.T) {
 		}, refs.Blocker{MissingMessage: "not attached yet", Volume: "data", EndsByItself: true}, "own"},
 		"attaching fails": {func(o *manifest.Objects) {
 			delete(o.Cluster.AttachedVolumes, ref.Name)
+			o.Cluster.Missing[ref] = manifest.MissingObject{Message: "rpc error"}
+		}, refs.Blocker{MissingMessage: "rpc error", Volume: "data"}, "own"},
+		"limit exceeded": {func(o *manifest.Objects) {
+			exceedLimit(o)
+			o.Cluster.CSIDrivers[diskDriver] = withPeriod
+		}, refs.Blocker{MissingMessage: limitMessage, Volume: "data", RejectionReason: "VolumeAttachmentLimitExceeded"}, "own"},
+		"limit exceeded, another object missing": {func(o *manifest.Objects) {
+			exceedLimit(o)
+			o.Cluster.CSIDrivers[diskDriver] = withPeriod
+			missing := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
+			delete(o.Secrets, missing.NamespacedName)
+			o.Cluster.Missing[missing] = manifest.MissingObject{Message: "no Secret"}
+		}, refs.Blocker{MissingMessage: limitMessage, Volume: "data", RejectionReason: "VolumeAttachmentLimitExceeded"}, "own"},
+		"limit exceeded, driver without updates": {exceedLimit, refs.Blocker{MissingMessage: "too many", Volume: "data"}, "own"},
+		"limit exceeded, no CSIDriver": {func(o *manifest.Objects) {
+			exceedLimit(o)
+			delete(o.Cluster.CSIDrivers, diskDriver)
+		}, refs.Blocker{MissingMessage: "too many", Volume: "data"}, "own"},
+		"attaching fails, driver with updates": {func(o *manifest.Objects) {
+			exceedLimit(o)
+			o.Cluster.CSIDrivers[diskDriver] = withPeriod
 			o.Cluster.Missing[ref] = manifest.MissingObject{Message: "rpc error"}
 		}, refs.Blocker{MissingMessage: "rpc error", Volume: "data"}, "own"},
 		"not requested": {func(o *manifest.Objects) { delete(o.Cluster.AttachedVolumes, ref.Name) },

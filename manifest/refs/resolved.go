@@ -65,6 +65,9 @@ type Blocker struct {
 	Reason string
 	// Remedy tells users what to do if the object can never exist; "" if it can still be created.
 	Remedy string
+	// RejectionReason is the reason in the status of the pod if the pod must fail instead of waiting;
+	// "" if it waits. MissingMessage is then the message of the kubelet.
+	RejectionReason string
 }
 
 // ConfigMap returns the ConfigMap with this name, or nil if there is none.

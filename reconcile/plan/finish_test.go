@@ -82,6 +82,57 @@ func TestNext_Lost(t *testing.T) {
 	}
 }
 
+// TestNext_RejectedForObjects checks when a pod fails because an object for its start cannot exist on
+// this node.
+func TestNext_RejectedForObjects(t *testing.T) {
+	const why = "Node has reached its volume attachment limit"
+	for name, test := range map[string]struct {
+		change func(*Input)
+		rule   RuleID
+	}{
+		"admitted":      {func(*Input) {}, RuleFinished},
+		"pod of a file": {func(in *Input) { in.Desired.Traits = manifest.Traits{} }, RuleObjectsMissing},
+		"not rejected":  {func(in *Input) { in.Objects.RejectionReason = "" }, RuleObjectsMissing},
+		"runs":          {func(in *Input) { in.Observed = []runtime.Incarnation{sandboxOf(in.Desired, true, runtime.Running)} }, RuleRun},
+		"sandbox lost": {func(in *Input) {
+			in.Observed, in.History.ReleasedSandboxes = []runtime.Incarnation{sandboxOf(in.Desired, false, runtime.Exited)}, map[string]bool{"s-u": true}
+		}, RuleFinished},
+		"waits for admission":   {func(in *Input) { in.Verdict = Verdict{Answer: Wait, Message: "no"} }, RuleNotAdmitted},
+		"runtime unreachable":   {func(in *Input) { in.Node.RuntimeReachable = false }, RuleRuntimeUnreachable},
+		"runtime not ready":     {func(in *Input) { in.Node.RuntimeReady = false }, RuleRuntimeNotReady},
+		"pod network not ready": {func(in *Input) { in.Node.NetworkReady = false }, RuleNetworkNotReady},
+		"network not ready, network of the host": {func(in *Input) {
+			in.Node.NetworkReady, in.Desired.Object.Spec.HostNetwork = false, true
+		}, RuleFinished},
+		"perhaps not observed":  {func(in *Input) { in.MayHaveUnobserved = true }, RuleObjectsMissing},
+		"sandbox being created": {func(in *Input) { in.InFlight["sandbox"] = RunSandbox{} }, RuleObjectsMissing},
+		"journal unreadable": {func(in *Input) {
+			in.JournalError, in.Desired.Object.Spec.RestartPolicy = "journal is empty", v1.RestartPolicyNever
+		}, RuleJournalUnreadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := fresh()
+			in.Desired.Traits = manifest.KindTraits(manifest.KindAPI)
+			in.Objects.MissingMessage, in.Objects.RejectionReason = why, "VolumeAttachmentLimitExceeded"
+			test.change(&in)
+			d := Next(in)
+			if d.Rule != test.rule {
+				t.Fatalf("got %s, want rule %s", d, test.rule)
+			}
+			end := d.Finished
+			if test.rule != RuleFinished {
+				if end != nil {
+					t.Errorf("got end %+v, want none", end)
+				}
+				return
+			}
+			if end == nil || !end.Failed || end.Reason != "VolumeAttachmentLimitExceeded" || end.Message != "Pod was rejected: "+why || d.Why != end.Message {
+				t.Errorf("got end %+v and why %q, want failed with the reason of the objects, and its message as why", end, d.Why)
+			}
+		})
+	}
+}
+
 // TestNext_FailsAfterAdmission checks that a pod of a cluster does not fail because of its containers
 // while podd has not decided whether it admits the pod.
 func TestNext_FailsAfterAdmission(t *testing.T) {

@@ -178,7 +178,10 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.workCounts.update(before, after, m.o.staticLabel(after.Pod))
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
-	if after.Rule == m.o.NotAdmittedRule && after.NeedsUser && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
+	isNewReason := before == nil || before.Pod.Status.Reason != after.Pod.Status.Reason
+	switch {
+	case after.Rule == m.o.NotAdmittedRule && after.NeedsUser && (isNewReason || before.Rule != after.Rule),
+		after.Pod.Status.Reason == attachLimitReason && isNewReason && before != nil: // before is nil if an earlier podd rejected the pod
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason, after.InsufficientResource)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {

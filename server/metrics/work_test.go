@@ -10,6 +10,7 @@ func TestRejectionLabel(t *testing.T) {
 		{"OutOfpods", "pods", "OutOfpods"},
 		{"OutOfhugepages-2Mi", "hugepages-2Mi", "OutOfExtendedResources"},
 		{"SysctlForbidden", "", "SysctlForbidden"},
+		{"VolumeAttachmentLimitExceeded", "", "VolumeAttachmentLimitExceeded"},
 		{"UnexpectedAdmissionError", "", "Other"},
 		{"OutOfLuck", "", "Other"},
 	} {

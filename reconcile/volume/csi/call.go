@@ -56,11 +56,13 @@ type session struct {
 func (d *Drivers) openSession(name string) (*session, error) {
 	d.mu.Lock()
 	r := d.drivers[name]
-	d.mu.Unlock()
 	if r == nil {
+		d.mu.Unlock()
 		return nil, &notRegisteredError{name, d.registryDir()}
 	}
-	return d.connect(r.Driver)
+	driver := r.Driver
+	d.mu.Unlock()
+	return d.connect(driver)
 }
 
 func (d *Drivers) connect(driver Driver) (*session, error) {

@@ -31,7 +31,8 @@ const (
 	maxInfoDelay    = 5 * time.Second
 )
 
-// A registration is the registration of a driver.
+// A registration is the registration of a driver. Only MaxVolumes may change after addRegistration;
+// Drivers.mu guards it.
 type registration struct {
 	Driver
 	version *version.Version

@@ -71,3 +71,40 @@ func TestRegister_Rejects(t *testing.T) {
 		t.Error("Register of a driver without a socket: got no error, want one")
 	}
 }
+
+// TestUpdateMaxVolumes checks that a changed maximum number of volumes is stored, and that failures and
+// other changes of the response are not.
+func TestUpdateMaxVolumes(t *testing.T) {
+	m := newTestNode(t, Options{})
+	update := func(name string) error { return m.UpdateMaxVolumes(t.Context(), name) }
+	check := func(when string, changed <-chan struct{}, wantChange bool, want int64) {
+		t.Helper()
+		isChanged := false
+		select {
+		case <-changed:
+			isChanged = true
+		default:
+		}
+		if all, _ := m.Registered(); isChanged != wantChange || len(all) != 1 || all[0].MaxVolumes != want {
+			t.Errorf("%s: got a change %t, drivers %+v; want a change %t, a driver with %d volumes", when, isChanged, all, wantChange, want)
+		}
+	}
+	_, changed := m.Registered()
+	must(t, update(driver))
+	must(t, update("other.example.com"))
+	check("same response", changed, false, 0)
+	must(t, m.driver.SetMaxVolumes(3))
+	must(t, update(driver))
+	check("3 volumes", changed, true, 3)
+	_, changed = m.Registered()
+	must(t, m.driver.SetMaxVolumes(4))
+	must(t, m.driver.SetBehavior("NodeGetInfo", "Internal broken"))
+	if err := update(driver); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("failed call: got error %v, want the driver's error", err)
+	}
+	check("failed call", changed, false, 3)
+	must(t, m.driver.SetBehavior("NodeGetInfo", ""))
+	must(t, m.driver.SetMaxVolumes(-1))
+	must(t, update(driver))
+	check("negative number, which means no limit", changed, true, 0)
+}

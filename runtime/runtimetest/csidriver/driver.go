@@ -8,6 +8,7 @@
 //	<Dir>/volumes/<handle>/      the files of a volume, or <handle>.img, the file of a block device
 //	<Dir>/calls                  a line of JSON for the start and the end of every call
 //	<Dir>/control/<method>       the behavior of calls; see SetBehavior
+//	<Dir>/control/max-volumes    the maximum number of volumes; see SetMaxVolumes
 package csidriver
 
 import (
@@ -21,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -156,14 +158,30 @@ func ignoreNotExist(err error) error {
 //	"CODE message"   return an error; "once CODE message" for one call
 //	""               perform the call
 func (d *Driver) SetBehavior(method, behavior string) error {
-	path := filepath.Join(d.Dir, "control", method)
 	if behavior == "" {
-		return ignoreNotExist(os.Remove(path))
+		return ignoreNotExist(os.Remove(d.controlFile(method)))
 	}
+	return d.writeControlFile(method, behavior)
+}
+
+// maxVolumesFile is the name of the control file with the maximum number of volumes.
+const maxVolumesFile = "max-volumes"
+
+// SetMaxVolumes sets the maximum number of volumes in later responses to NodeGetInfo. It has precedence
+// over the field MaxVolumes, and the driver may be running.
+func (d *Driver) SetMaxVolumes(n int64) error {
+	return d.writeControlFile(maxVolumesFile, strconv.FormatInt(n, 10))
+}
+
+func (d *Driver) controlFile(name string) string { return filepath.Join(d.Dir, "control", name) }
+
+// writeControlFile replaces a control file atomically.
+func (d *Driver) writeControlFile(name, text string) error {
+	path := d.controlFile(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", []byte(behavior), 0o600); err != nil {
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -178,6 +179,11 @@ func (s *service) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse,
 // NodeGetInfo implements the node service.
 func (s *service) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	r := &csi.NodeGetInfoResponse{NodeId: cmp.Or(s.NodeID, "node-of-"+s.Name), MaxVolumesPerNode: s.MaxVolumes}
+	if text, err := os.ReadFile(s.controlFile(maxVolumesFile)); err == nil {
+		if r.MaxVolumesPerNode, err = strconv.ParseInt(string(text), 10, 64); err != nil {
+			return nil, err
+		}
+	}
 	if s.Topology != nil {
 		r.AccessibleTopology = &csi.Topology{Segments: s.Topology}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -372,6 +373,52 @@ func untilAttachments(t *testing.T, node string, n int) (found []*storage.Volume
 		return nil
 	})
 	return found
+}
+
+// TestCSI_VolumeLimit checks that podd updates the maximum number of volumes in the CSINode after each
+// period of the CSIDriver and after an attacher has reported that the node has reached a limit. A pod that
+// waits for this attachment must fail.
+func TestCSI_VolumeLimit(t *testing.T) {
+	plane.startControllers(t)
+	const name = "c4-disk"
+	d := newDriver(t, "c4", "STAGE_UNSTAGE_VOLUME")
+	a := newAgent(t, "c4").start()
+	a.untilReady()
+	createServiceAccount(t)
+	startDriver(t, d)
+	untilLimit := func(want int32) {
+		t.Helper()
+		a.untilCSINode(storage.CSINodeDriver{Name: d.Name, NodeID: "id-of-c4", TopologyKeys: []string{"c4.csi.test/rack"}, Allocatable: &storage.VolumeNodeResources{Count: &want}})
+	}
+	setLimit := func(n int64) {
+		t.Helper()
+		if err := d.SetMaxVolumes(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	untilLimit(7)
+	setLimit(5)
+	create(t, inStorage+"csidrivers", d.Name, &storage.CSIDriver{ObjectMeta: objectMeta(d.Name), Spec: storage.CSIDriverSpec{NodeAllocatableUpdatePeriodSeconds: new(int64(10))}})
+	untilLimit(5)
+	hour := map[string]any{"spec": map[string]any{"nodeAllocatableUpdatePeriodSeconds": 3600}}
+	if err := plane.do(http.MethodPatch, inStorage+"csidrivers/"+d.Name, hour, nil); err != nil {
+		t.Fatal(err)
+	}
+	createVolume(t, d, name, name)
+	p := boundPod(a.node, "c4-app")
+	addVolume(p, "data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}})
+	create(t, inDefault+"pods", p.Name, p)
+	va := untilAttachment(t, name)
+	setLimit(1)
+	setAttachment(t, va, storage.VolumeAttachmentStatus{AttachError: &storage.VolumeError{Message: "too many disks", ErrorCode: new(int32(codes.ResourceExhausted))}})
+	untilLimit(1)
+	p = a.untilPod(p.Name, "has failed", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodFailed })
+	if s := p.Status; s.Reason != "VolumeAttachmentLimitExceeded" || len(s.ContainerStatuses) > 0 ||
+		s.Message != "Pod was rejected: Node has reached its volume attachment limit, rejecting pod. unmounted volumes=[data], unattached volumes=[data], failed to process volumes=[]: AttachVolume.Attach failed: too many disks" {
+		t.Errorf("pod whose volume exceeds the limit: got status %+v, want the reason VolumeAttachmentLimitExceeded and no containers", s)
+	}
+	untilDone(t, d)
+	untilDeleted(t, inStorage+"volumeattachments/"+va.Name)
 }
 
 // TestCSI_InlineVolume checks an ephemeral inline volume of a driver that requests information

@@ -170,7 +170,8 @@ type sharedState struct {
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
 	objects         watchable[manifest.Objects]
-	volumesInUse    volumesInUse // the volumes that must not be detached
+	volumesInUse    volumesInUse              // the volumes that must not be detached
+	limitErrors     watchable[map[string]int] // see recordLimitError
 	podCertificates podCertificateStates
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
 	// status of the claim after an expansion.
@@ -261,6 +262,8 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 	group.Go(func() error { c.followConfigSource(ctx, api, problems); return nil })
 	if c.o.CSI != nil {
 		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
+		limits := &volumeLimitUpdater{o: &c.o, drivers: &c.resolver.drivers, limitErrors: &c.limitErrors}
+		group.Go(func() error { limits.run(ctx); return nil })
 	}
 	group.Go(func() error {
 		(&leaseRenewer{o: &c.o, c: api, problems: problems, ownerUID: &syncer.uid}).run(ctx)

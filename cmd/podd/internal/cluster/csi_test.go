@@ -1,14 +1,20 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,6 +32,9 @@ type fakeDrivers struct {
 	inUse      []csi.VolumeID
 	expansions []csi.Expansion
 	changed    chan struct{}
+	maxVolumes int64 // for UpdateMaxVolumes
+	updateErr  error // result of UpdateMaxVolumes
+	updates    int   // number of calls of UpdateMaxVolumes
 }
 
 // changedLocked returns a channel that the next call of set closes. The caller must hold mu.
@@ -52,6 +61,33 @@ func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.expansions, f.changedLocked()
+}
+
+// UpdateMaxVolumes sets MaxVolumes of a driver to maxVolumes.
+func (f *fakeDrivers) UpdateMaxVolumes(_ context.Context, name string) error {
+	var err error
+	f.set(func() {
+		f.updates++
+		if err = f.updateErr; err != nil {
+			return
+		}
+		f.registered = slices.Clone(f.registered)
+		for i := range f.registered {
+			if f.registered[i].Name == name {
+				f.registered[i].MaxVolumes = f.maxVolumes
+			}
+		}
+	})
+	return err
+}
+
+// takeUpdates returns the number of calls of UpdateMaxVolumes since the last call of takeUpdates.
+func (f *fakeDrivers) takeUpdates() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.updates
+	f.updates = 0
+	return n
 }
 
 // set calls change while it holds mu, and then closes the channels that Registered, VolumesInUse and
@@ -481,4 +517,152 @@ func TestReportExpansions_Failed(t *testing.T) {
 		check("first failure after a request for another size", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
 		check("second failure after a request for another size", fail(csi.ExpansionFailure{Message: "busy", IsRepeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 	})
+}
+
+// putDriver stores a CSIDriver of the driver disk. A period of 0 means that the CSIDriver has no
+// nodeAllocatableUpdatePeriodSeconds.
+func (l *testNode) putDriver(period int64, event string) {
+	d := &storage.CSIDriver{Spec: storage.CSIDriverSpec{VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}}
+	d.Name = disk.Name
+	if period > 0 {
+		d.Spec.NodeAllocatableUpdatePeriodSeconds = new(period)
+	}
+	l.change(func() { l.putObject("csidrivers", d, event) })
+}
+
+// publishedLimit returns the maximum number of volumes of the driver disk in the CSINode; 0 if there is
+// none.
+func (l *testNode) publishedLimit() int32 {
+	n := l.storedCSINode()
+	if n == nil || len(n.Spec.Drivers) != 1 || n.Spec.Drivers[0].Allocatable == nil {
+		return 0
+	}
+	return *n.Spec.Drivers[0].Allocatable.Count
+}
+
+// TestUpdatePeriods checks which drivers require periodic updates.
+func TestUpdatePeriods(t *testing.T) {
+	withPeriod := func(seconds *int64) *storage.CSIDriver {
+		return &storage.CSIDriver{Spec: storage.CSIDriverSpec{NodeAllocatableUpdatePeriodSeconds: seconds}}
+	}
+	for name, test := range map[string]struct {
+		stored *storage.CSIDriver
+		want   map[string]time.Duration
+	}{
+		"no CSIDriver":    {nil, map[string]time.Duration{}},
+		"no period":       {withPeriod(nil), map[string]time.Duration{}},
+		"invalid period":  {withPeriod(new(int64(0))), map[string]time.Duration{}},
+		"shortest period": {withPeriod(new(int64(10))), map[string]time.Duration{disk.Name: 10 * time.Second}},
+		"longest period":  {withPeriod(new(int64(math.MaxInt64))), map[string]time.Duration{disk.Name: math.MaxInt64 / time.Second * time.Second}},
+	} {
+		drivers := map[types.NamespacedName]*storage.CSIDriver{{Name: "other.example"}: withPeriod(new(int64(20)))}
+		if test.stored != nil {
+			drivers[types.NamespacedName{Name: disk.Name}] = test.stored
+		}
+		if got := updatePeriods([]csi.Driver{disk}, drivers); !maps.Equal(got, test.want) {
+			t.Errorf("%s: got periods %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestVolumeLimit_Period checks that podd updates the maximum number of volumes in the CSINode after each
+// period of the CSIDriver, that a change of the period takes effect, and that podd requests the number
+// only while the driver is registered and its CSIDriver has a period.
+func TestVolumeLimit_Period(t *testing.T) {
+	drivers := &fakeDrivers{registered: []csi.Driver{disk, {Name: "other.example", NodeID: "i-1"}}, maxVolumes: 4}
+	withDrivers(t, drivers, func(l *testNode) {
+		drivers.set(func() { drivers.registered = drivers.registered[:1] })
+		check := func(when string, d time.Duration, want int) {
+			t.Helper()
+			l.advance(d)
+			if got := drivers.takeUpdates(); got != want {
+				t.Errorf("%s, within %s: got %d updates, want %d", when, d, got, want)
+			}
+		}
+		l.putDriver(0, "ADDED")
+		check("no period", time.Hour, 0)
+		l.putDriver(30, "MODIFIED")
+		check("period of 30s", 29*time.Second, 0)
+		if got := l.publishedLimit(); got != 5 {
+			t.Errorf("before the first update: got limit %d in the CSINode, want 5", got)
+		}
+		check("period of 30s", 2*time.Second, 1)
+		if got := l.publishedLimit(); got != 4 {
+			t.Errorf("after the first update: got limit %d in the CSINode, want 4", got)
+		}
+		l.countRequests()
+		check("period of 30s", 5*time.Minute, 10)
+		if c := l.countRequests("GET csinodes", "PUT csinodes"); c[0]+c[1] > 0 {
+			t.Errorf("same number of volumes: got %d GETs and %d PUTs of the CSINode, want none", c[0], c[1])
+		}
+		l.putDriver(10, "MODIFIED")
+		check("period of 10s", 61*time.Second, 6)
+		drivers.set(func() { drivers.updateErr = errors.New("broken") })
+		check("failing driver", time.Minute, 6)
+		drivers.set(func() { drivers.updateErr, drivers.maxVolumes = nil, 0 })
+		check("driver that has recovered", 10*time.Second, 1)
+		if got := l.publishedLimit(); got != 0 {
+			t.Errorf("driver without a limit: got limit %d in the CSINode, want none", got)
+		}
+		drivers.set(func() { drivers.registered = nil })
+		check("not registered", time.Hour, 0)
+		drivers.set(func() { drivers.registered = []csi.Driver{disk} })
+		check("registered again", 11*time.Second, 1)
+		l.putDriver(10, "DELETED")
+		check("CSIDriver deleted", time.Hour, 0)
+	})
+}
+
+// TestAttachment_Limit checks that podd updates the maximum number of volumes when the attacher reports
+// that the node has reached a limit, and that podd reports the exceeded limit only if the attacher has
+// not succeeded within attachTimeout.
+func TestAttachment_Limit(t *testing.T) {
+	for name, test := range map[string]struct {
+		period      int64
+		code        codes.Code
+		wantUpdates bool
+		wantExceeds bool
+	}{
+		"limit exceeded":                   {3600, codes.ResourceExhausted, true, true},
+		"limit exceeded, no update period": {0, codes.ResourceExhausted, false, true}, // package refs ignores ExceedsAttachLimit without an update period
+		"another error":                    {3600, codes.Internal, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivers := &fakeDrivers{registered: []csi.Driver{disk}, maxVolumes: 1}
+			withDrivers(t, drivers, func(l *testNode) {
+				va := &storage.VolumeAttachment{}
+				va.Name = refs.AttachmentName(disk.Name, "h", "n1")
+				va.Status.AttachError = &storage.VolumeError{Message: "too many", ErrorCode: new(int32(test.code))}
+				l.putDriver(test.period, "ADDED")
+				l.change(func() {
+					l.putObject("volumeattachments", va, "ADDED")
+					l.putPod(diskPod(l), "ADDED")
+				})
+				l.advance(20 * time.Second)
+				want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many"}
+				if got := l.missingAttachment(); got != want {
+					t.Errorf("before attachTimeout: got reason %+v, want %+v", got, want)
+				}
+				updates := drivers.takeUpdates()
+				if limit := l.publishedLimit(); updates > 0 != test.wantUpdates || limit == 1 != test.wantUpdates {
+					t.Errorf("after the first error: got %d updates, limit %d in the CSINode; want updates %t", updates, limit, test.wantUpdates)
+				}
+				l.advance(attachTimeout - 30*time.Second)
+				if got := l.missingAttachment(); got != want {
+					t.Errorf("shortly before attachTimeout: got reason %+v, want %+v", got, want)
+				}
+				l.advance(20 * time.Second)
+				want.ExceedsAttachLimit = test.wantExceeds
+				if got := l.missingAttachment(); got != want {
+					t.Errorf("after attachTimeout: got reason %+v, want %+v", got, want)
+				}
+				drivers.takeUpdates()
+				l.change(func() { l.putPod(newPodWithVolumes("a", claimVolume("data")), "DELETED") })
+				l.advance(10 * time.Minute)
+				if n := drivers.takeUpdates(); n > 0 {
+					t.Errorf("after the deletion of the pod: got %d updates, want none", n)
+				}
+			})
+		})
+	}
 }

@@ -70,7 +70,15 @@
 //     published when the API server is reachable. If the topology of a driver conflicts with
 //     the Node's labels, podd reports a problem and publishes the remaining drivers.
 //   - If a CSINode has a deleted Node as its owner, podd replaces the owner.
-//   - allocatable.count is the value at the driver's registration.
+//   - When podd updates allocatable.count, it ignores all other changes in the driver's response,
+//     because the API server rejects them. In this case the kubelet does not update the count either.
+//
+// If a CSIDriver sets nodeAllocatableUpdatePeriodSeconds, podd requests the maximum number of volumes from
+// the driver after each period (volume_limit.go). It also does so each time it reads that the attacher
+// could not attach a volume because the node has reached a limit. If this error remains for as long as
+// the kubelet waits, the pod fails with the reason VolumeAttachmentLimitExceeded, so that its controller
+// creates another pod. The kubelet requests the number only when it fails the pod, and not at the first
+// error.
 //
 // A bound claim of a CSI volume is read every 90 seconds, because it may have been resized.
 // expansion.go updates the status of the claim after the expansion on this node, and reports a

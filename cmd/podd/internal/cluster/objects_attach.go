@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 
@@ -29,6 +30,11 @@ const (
 // podd writes volumesInUse of the Node's status, and the attach-detach controller writes
 // volumesAttached. followAttachment considers a volume attached when both lists name it and its
 // VolumeAttachment confirms the attachment, and until volumesAttached no longer names it.
+//
+// If the attacher reports that the node has reached a limit of attached volumes, the attacher may still
+// succeed, for example after another volume was detached. followAttachment therefore sends
+// ExceedsAttachLimit only if the VolumeAttachment still contains this error after attachTimeout, as the
+// kubelet does.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
 	startedAt, attacherErr := time.Now(), error(nil)
 	b := backoff{initialWait: firstLookupWait}
@@ -44,7 +50,11 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			l.reportPending(ctx, startedAt, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
 		case !isAttached:
 			l.reportPending(ctx, startedAt, attacherErr, "volume %s is not attached yet according to the node's status", volume)
-			check = time.After(withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck)))
+			wait := withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck))
+			if rest := attachTimeout - time.Since(startedAt); rest > 0 {
+				wait = min(wait, rest)
+			}
+			check = time.After(wait)
 		default:
 			metadata, err := l.client.confirmAttachment(ctx, node, volume, l.ref.Name)
 			if err == nil {
@@ -52,7 +62,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 				b = backoff{initialWait: firstLookupWait}
 				continue
 			}
-			l.reportPending(ctx, startedAt, findAttachError(err), "volume %s: %v", volume, withoutHost(err))
+			l.reportPending(ctx, startedAt, findAttachError(err, startedAt, volume, shared), "volume %s: %v", volume, withoutHost(err))
 			check = time.After(withJitter(b.nextUpTo(maxUncachedWait)))
 		}
 		select {
@@ -61,7 +71,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 		case <-check:
 			if isReported && !isAttached {
 				_, err := l.client.getAttachment(ctx, volume, l.ref.Name)
-				attacherErr = findAttachError(err)
+				attacherErr = findAttachError(err, startedAt, volume, shared)
 			}
 		case <-ctx.Done():
 		}
@@ -76,7 +86,8 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 func (l *lookup) reportPending(ctx context.Context, startedAt time.Time, failure error, format string, args ...any) {
 	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(startedAt) < attachTimeout}
 	if failure != nil {
-		missing = manifest.MissingObject{Message: failure.Error()}
+		e, _ := errors.AsType[attachError](failure)
+		missing = manifest.MissingObject{Message: failure.Error(), ExceedsAttachLimit: e.isFinal}
 	}
 	if l.hasObject || missing != l.lastPendingReason {
 		l.lastPendingReason = missing
@@ -85,14 +96,25 @@ func (l *lookup) reportPending(ctx context.Context, startedAt time.Time, failure
 }
 
 // An attachError is an error that the attacher of a volume has reported.
-type attachError struct{ error }
+type attachError struct {
+	error
+	exceedsLimit bool // the node has reached a limit of attached volumes
+	isFinal      bool // exceedsLimit is set, and the wait for the attachment has lasted for attachTimeout
+}
 
-// findAttachError returns the error of the attacher that err contains, or nil.
-func findAttachError(err error) error {
-	if e, ok := errors.AsType[attachError](err); ok {
-		return e.error
+// findAttachError returns the attachError in err, which a request has just returned, or nil. startedAt is
+// the beginning of the wait for the attachment. If the node has reached a limit of attached volumes,
+// findAttachError records the error in shared, so that podd updates the limit of the driver.
+func findAttachError(err error, startedAt time.Time, volume v1.UniqueVolumeName, shared *sharedState) error {
+	e, ok := errors.AsType[attachError](err)
+	if !ok {
+		return nil
 	}
-	return nil
+	if e.exceedsLimit {
+		e.isFinal = time.Since(startedAt) >= attachTimeout
+		recordLimitError(&shared.limitErrors, refs.VolumeDriver(volume))
+	}
+	return e
 }
 
 // isListedAsAttached reports whether volumesAttached of the Node's status contains a volume.
@@ -132,7 +154,11 @@ func (c *client) getAttachment(ctx context.Context, volume v1.UniqueVolumeName, 
 	case a.Status.Attached:
 		return a.Status.AttachmentMetadata, nil
 	case a.Status.AttachError != nil:
-		return nil, attachError{errors.New("AttachVolume.Attach failed: " + sanitize(a.Status.AttachError.Message))}
+		e := a.Status.AttachError
+		return nil, attachError{
+			error:        errors.New("AttachVolume.Attach failed: " + sanitize(e.Message)),
+			exceedsLimit: e.ErrorCode != nil && *e.ErrorCode == int32(codes.ResourceExhausted),
+		}
 	}
 	return nil, fmt.Errorf("volume attachment %s is not attached", name)
 }

@@ -47,7 +47,7 @@ var gateGroups = []gateGroup{{
 	reason:       "podd does not have this feature",
 	gates: []string{
 		"CSIVolumeHealth", "ChangeContainerStatusOnKubeletRestart", "GitRepoVolumeDriver", "ImageVolumeWithDigest",
-		"KubeletAllocatedPodsEndpoint", "MutableCSINodeAllocatableCount", "RuntimeClassInImageCriApi",
+		"KubeletAllocatedPodsEndpoint", "RuntimeClassInImageCriApi",
 	},
 }, {
 	reason: "it has an effect only with the CPU, memory and topology manager policies that podd rejects",
