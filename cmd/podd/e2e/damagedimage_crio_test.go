@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/registry"
@@ -125,6 +126,11 @@ func testCRIODamages(d *daemon, during func(damage func()), damages []crioDamage
 		}
 	})
 	for _, c := range damages {
+		if c.want == wantReplaced {
+			d.checkUnreadable(pods[c.pod].Spec.Containers[0].Image)
+		}
+	}
+	for _, c := range damages {
 		if c.want == wantKept {
 			pods[c.pod].Spec.Containers[0].ImagePullPolicy = v1.PullNever
 		}
@@ -139,5 +145,15 @@ func testCRIODamages(d *daemon, during func(damage func()), damages []crioDamage
 		if c.want == wantRemoved {
 			d.untilEvent(c.pod, 1, "Failed", pods[c.pod].Spec.Containers[0].Image, repairText)
 		}
+	}
+}
+
+// checkUnreadable checks that CRI-O cannot inspect an image, and therefore has neither repaired nor removed
+// it. If a pod runs from the image later, podd has pulled it again, because CRI-O pulls no images itself.
+func (d *daemon) checkUnreadable(image string) {
+	d.t.Helper()
+	r, err := cri.NewImageServiceClient(d.dial()).ImageStatus(d.t.Context(), &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: image}})
+	if err == nil {
+		d.t.Errorf("ImageStatus of the damaged image %s: got image %v, want an error", image, r.GetImage())
 	}
 }
