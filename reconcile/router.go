@@ -395,8 +395,8 @@ func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{
 		key: key, effects: r.o.Effects, journals: r.o.Journals, requestObservation: r.o.RequestObservation,
-		messages: make(chan *workerMessage, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
-		actions: map[string]runningAction{},
+		messages: make(chan *workerMessage, 1), results: make(chan *actionResult), pullStarts: make(chan *pullStart),
+		actions: map[string]*runningAction{},
 		state:   state.New(state.InitialFacts{Key: key, PastRecords: pastRecords, LateCallsUntil: r.lateCallsUntil, UnreadableJournals: r.unreadableJournals, Barrier: r.retiredAt[key]}),
 	}
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))

@@ -38,7 +38,7 @@ func (w *worker) cancelStarts() (anyAbandoned bool) {
 
 // forgetAbandoned removes the start with result r from w.abandoned. wasAbandoned reports whether r
 // is the result of an abandoned start.
-func (w *worker) forgetAbandoned(r actionResult) (wasAbandoned bool) {
+func (w *worker) forgetAbandoned(r *actionResult) (wasAbandoned bool) {
 	i := slices.IndexFunc(w.abandoned, func(s abandonedStart) bool { return s.permit == r.permit })
 	if i < 0 {
 		return false

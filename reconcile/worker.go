@@ -47,8 +47,8 @@ type worker struct {
 	log                *slog.Logger
 
 	messages   chan *workerMessage // capacity 1, see post
-	results    chan actionResult
-	pullStarts chan pullStart // messages from effects in progress
+	results    chan *actionResult
+	pullStarts chan *pullStart // messages from effects in progress
 	// needsConfirmation reports whether an observation must still confirm the result of the newest
 	// effect. If it is true, the router posts the next observation even if the pod did not change.
 	needsConfirmation atomic.Bool
@@ -56,7 +56,7 @@ type worker struct {
 	state       *state.State
 	seq         uint64             // sequence number of the newest message
 	clock       state.ClockReading // reading at the first decision, or at the detection of the last suspension of the host
-	actions     map[string]runningAction
+	actions     map[string]*runningAction
 	abandoned   []abandonedStart
 	slowWrite   *slowWrite // the write that takes longer than diskTimeout; nil if there is none
 	lastLog     logState
@@ -160,7 +160,7 @@ func (w *worker) receive(m *workerMessage) {
 
 // handleResult applies the result of an action. mustReport reports whether the next decision must
 // be reported even if it is unchanged.
-func (w *worker) handleResult(f actionResult) (mustReport bool) {
+func (w *worker) handleResult(f *actionResult) (mustReport bool) {
 	if w.forgetAbandoned(f) {
 		return true
 	}

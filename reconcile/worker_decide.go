@@ -145,7 +145,7 @@ func (w *worker) startAction(ctx context.Context, d plan.Decision, a plan.Action
 		UserIDs: s.Order.UserIDs, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	ctx, span := w.trace.beginAction(ctx, d, a, cmp.Or(uidOf(input.Desired), uidOf(input.Previous)))
-	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: input.Permit, uid: uidOf(input.Desired), span: span}
+	w.actions[subject] = &runningAction{action: a, since: time.Now(), cancel: cancel, permit: input.Permit, uid: uidOf(input.Desired), span: span}
 	w.state = w.state.WithInFlight(w.inFlight())
-	w.effectsDone.Go(func() { w.results <- actionResult{w.effects.Do(ctx, a, input), input.Permit} })
+	w.effectsDone.Go(func() { w.results <- &actionResult{w.effects.Do(ctx, a, input), input.Permit} })
 }

@@ -12,7 +12,7 @@ import (
 // it.
 func (w *worker) sendPullStart(ctx context.Context, a plan.EnsureImage, e event.Event) {
 	select {
-	case w.pullStarts <- pullStart{a.Subject(), a.Image, e}:
+	case w.pullStarts <- &pullStart{a.Subject(), a.Image, e}:
 	case <-ctx.Done():
 	}
 }

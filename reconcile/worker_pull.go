@@ -18,11 +18,10 @@ type pullStart struct {
 
 // applyPullStart records the start of a pull. The action of the pull is still in progress, because
 // the effect waits until the worker has received the message f.
-func (w *worker) applyPullStart(f pullStart) {
+func (w *worker) applyPullStart(f *pullStart) {
 	w.events = append(w.events, f.event)
 	action := w.actions[f.subject]
 	action.pullImage, action.pullStart = f.image, time.Now()
-	w.actions[f.subject] = action
 }
 
 // pulls returns the image pulls in progress, sorted by container name.

@@ -28,7 +28,7 @@ func bareWorker(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
 		requestObservation: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
-		log:                slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.InitialFacts{Key: p.Key}),
+		log:                slog.New(slog.DiscardHandler), actions: map[string]*runningAction{}, state: state.New(state.InitialFacts{Key: p.Key}),
 	}
 	w.receive(&workerMessage{order: state.Order{Desired: p}})
 	return w, refreshed
@@ -56,8 +56,8 @@ func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
 
 // completeAction adds an action in progress and ends it with the result f.
 func (w *worker) completeAction(f result.Result) {
-	w.actions[f.Action.Subject()] = runningAction{action: f.Action, since: f.Ended, cancel: func() {}}
-	w.handleResult(actionResult{Result: f})
+	w.actions[f.Action.Subject()] = &runningAction{action: f.Action, since: f.Ended, cancel: func() {}}
+	w.handleResult(&actionResult{Result: f})
 }
 
 // TestNeedsConfirmation checks that needsConfirmation is true from the end of an effect until the worker
@@ -107,11 +107,11 @@ func TestProbe_SameResult(t *testing.T) {
 	attempt := func(passed bool) {
 		f := result.Result{Action: action, Version: p, Began: time.Now(), Ended: time.Now()}
 		f.Value = result.ProbeAttempt{Passed: passed, Message: time.Now().String()}
-		w.actions[action.Subject()] = runningAction{action: action, since: now, cancel: func() {}}
+		w.actions[action.Subject()] = &runningAction{action: action, since: now, cancel: func() {}}
 		w.decide(t.Context(), false)
-		w.decide(t.Context(), w.handleResult(actionResult{Result: f}))
+		w.decide(t.Context(), w.handleResult(&actionResult{Result: f}))
 	}
-	w.actions[action.Subject()] = runningAction{action: action, since: now, cancel: func() {}}
+	w.actions[action.Subject()] = &runningAction{action: action, since: now, cancel: func() {}}
 	w.decide(t.Context(), true)
 	for i, step := range []struct {
 		passed  bool

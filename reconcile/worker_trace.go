@@ -138,7 +138,7 @@ func (s *syncSpan) endIfIdle() bool {
 }
 
 // endAll ends the spans of the actions and of their syncs, because the worker stops.
-func (t *syncTracer) endAll(actions map[string]runningAction) {
+func (t *syncTracer) endAll(actions map[string]*runningAction) {
 	for _, action := range actions {
 		t.endAction(action.span, result.Result{Canceled: true})
 	}

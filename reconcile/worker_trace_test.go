@@ -107,7 +107,7 @@ func TestSyncTracer_Shutdown(t *testing.T) {
 	tracer, spans := newTestTracer()
 	_, start := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseRun}, plan.StartContainer{Container: "a"}, "u1")
 	_, stop := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseStop}, plan.StopSandbox{ID: "s"}, "u1")
-	tracer.endAll(map[string]runningAction{"a": {span: start}, "s": {span: stop}, "probe": {}})
+	tracer.endAll(map[string]*runningAction{"a": {span: start}, "s": {span: stop}, "probe": {}})
 	if n := len(spans.Ended()); n != 4 || len(spans.Started()) != 4 {
 		t.Errorf("got %d ended and %d started spans, want 4 of each", n, len(spans.Started()))
 	}
