@@ -57,6 +57,9 @@ type PodView struct {
 	// InsufficientResource is the resource because of which the pod is not admitted, such as "cpu"; ""
 	// if the pod is admitted or is not admitted for another reason.
 	InsufficientResource string `json:"insufficientResource,omitempty"`
+	// IsRejected reports whether the node has rejected a pod of a cluster since podd was started. The pod
+	// has then failed.
+	IsRejected bool `json:"-"`
 	// Decisions are the decisions about the containers, in the manifest's order.
 	Decisions []DecisionView `json:"steps,omitempty"`
 	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero if

@@ -126,7 +126,7 @@ func TestNext_RejectedForObjects(t *testing.T) {
 				}
 				return
 			}
-			if end == nil || !end.Failed || end.Reason != "VolumeAttachmentLimitExceeded" || end.Message != "Pod was rejected: "+why || d.Why != end.Message {
+			if end == nil || !end.Failed || !end.IsRejected || end.Reason != "VolumeAttachmentLimitExceeded" || end.Message != "Pod was rejected: "+why || d.Why != end.Message {
 				t.Errorf("got end %+v and why %q, want failed with the reason of the objects, and its message as why", end, d.Why)
 			}
 		})

@@ -253,6 +253,9 @@ type PodEnd struct {
 	Reason  string
 	Message string
 	At      time.Time
+	// IsRejected reports whether this node has rejected the pod. The journal does not contain it, because
+	// it is only used to count rejections.
+	IsRejected bool `json:"-"`
 	// Grace is the maximum grace period of a pod with the reason Evicted or Terminated. Resumes
 	// reports whether the pod runs again: after the shutdown, or if it was evicted, after a back-off
 	// and when it is admitted again. This is the case for a pod of a manifest on this node.

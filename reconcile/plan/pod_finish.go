@@ -33,7 +33,7 @@ func (f *facts) endOfPod() *PodEnd {
 	case completed != nil && !completed.Failed:
 		return completed
 	case f.isRejected():
-		return f.failedEnd(f.in.Verdict.Reason, RejectedPrefix+f.in.Verdict.Message)
+		return f.rejectedEnd(f.in.Verdict.Reason, f.in.Verdict.Message)
 	case completed != nil && !f.mayBeRejected():
 		return completed
 	}
@@ -45,7 +45,7 @@ func (f *facts) endOfPod() *PodEnd {
 	case isOverdue:
 		return f.failedEnd(ReasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	case f.isRejectedForObjects():
-		return f.failedEnd(f.in.Objects.RejectionReason, RejectedPrefix+f.in.Objects.MissingMessage)
+		return f.rejectedEnd(f.in.Objects.RejectionReason, f.in.Objects.MissingMessage)
 	}
 	return nil
 }
@@ -80,6 +80,13 @@ func (f *facts) endAtSource() *PodEnd {
 	fin := f.failedEnd(s.Reason, s.Message)
 	fin.Failed = s.Phase == v1.PodFailed
 	return fin
+}
+
+// rejectedEnd returns the end of a pod that this node has rejected.
+func (f *facts) rejectedEnd(reason, message string) *PodEnd {
+	end := f.failedEnd(reason, RejectedPrefix+message)
+	end.IsRejected = true
+	return end
 }
 
 // failedEnd returns the end of a pod that fails for the given reason, not because of its

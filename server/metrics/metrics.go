@@ -178,16 +178,19 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.workCounts.update(before, after, m.o.staticLabel(after.Pod))
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
-	isNewReason := before == nil || before.Pod.Status.Reason != after.Pod.Status.Reason
-	switch {
-	case after.Rule == m.o.NotAdmittedRule && after.NeedsUser && (isNewReason || before.Rule != after.Rule),
-		after.Pod.Status.Reason == attachLimitReason && isNewReason && before != nil: // before is nil if an earlier podd rejected the pod
+	if m.isRejected(after) && (before == nil || !m.isRejected(before) || before.Pod.Status.Reason != after.Pod.Status.Reason) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason, after.InsufficientResource)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
 		m.userNamespaces.starting.remove(before.Pod.UID)
 		m.deleteUIDSeries(before.Pod.UID) // the pod was replaced: each edit of a static pod changes its UID
 	}
+}
+
+// isRejected reports whether the node rejects a pod. A pod of a cluster has then failed, and a pod of a
+// manifest waits for a user.
+func (m *Metrics) isRejected(p *server.PodView) bool {
+	return p.IsRejected || p.Rule == m.o.NotAdmittedRule && p.NeedsUser
 }
 
 // DeletePod deletes the series of a pod that was deleted. last is the last published

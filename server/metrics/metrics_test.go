@@ -172,9 +172,11 @@ func exercised() *Metrics {
 	rejected.Pod.Status.Reason, rejected.InsufficientResource = "OutOfhugepages-2Mi", "hugepages-2Mi"
 	m.UpdatePod(nil, rejected, time.Unix(4002, 0))
 	m.UpdatePod(rejected, rejected, time.Unix(4002, 0))
-	unattached, full := &server.PodView{Pod: named("disks", v1.PodPending)}, &server.PodView{Pod: named("disks", v1.PodFailed)}
+	unattached, full := &server.PodView{Pod: named("disks", v1.PodPending)}, &server.PodView{Pod: named("disks", v1.PodFailed), IsRejected: true}
 	full.Pod.Status.Reason = "VolumeAttachmentLimitExceeded"
-	m.UpdatePod(nil, full, time.Unix(4002, 0)) // rejected by an earlier podd
+	rejectedEarlier := *full
+	rejectedEarlier.IsRejected = false
+	m.UpdatePod(nil, &rejectedEarlier, time.Unix(4002, 0)) // rejected by an earlier podd
 	m.UpdatePod(unattached, full, time.Unix(4002, 0))
 	m.UpdatePod(full, full, time.Unix(4002, 0))
 	lost := &server.PodView{Pod: named("lost-n1", "")}

@@ -70,10 +70,6 @@ func (c workCounts) RecordDeviceAllocation(resource string, duration time.Durati
 	c.allocationDuration.WithLabelValues(resource).Observe(duration.Seconds())
 }
 
-// attachLimitReason is the reason of a pod that failed because the node has reached a limit of attached
-// volumes. podd rejects such a pod after its admission, as the kubelet does.
-const attachLimitReason = "VolumeAttachmentLimitExceeded"
-
 // rejectionLabel returns the kubelet's label for the reason of a rejection. insufficient is the
 // resource that is insufficient, or "". Four resources have their own label. All others share one
 // label, because the names of huge pages contain a page size.
@@ -86,7 +82,7 @@ func rejectionLabel(reason, insufficient string) string {
 		return "OutOfExtendedResources"
 	}
 	switch reason {
-	case "AppArmor", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden", attachLimitReason:
+	case "AppArmor", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden", "VolumeAttachmentLimitExceeded":
 		return reason
 	}
 	return "Other"

@@ -51,16 +51,16 @@ func TestPodView_EarlierVersion(t *testing.T) {
 	}
 }
 
-// TestPodView_EvictionSignal checks that a view names the reason of an eviction, and that a pod that
-// has failed for another reason has none.
+// TestPodView_EvictionSignal checks that a view names the reason of an eviction, and that a pod that the
+// node has rejected has none.
 func TestPodView_EvictionSignal(t *testing.T) {
 	for want, end := range map[string]plan.PodEnd{
 		"memory.available": {Reason: plan.ReasonEvicted, Shortage: plan.Shortage{Signal: "memory.available"}},
 		"emptydirfs.limit": {Reason: plan.ReasonEvicted, StorageLimit: "emptydirfs.limit"},
-		"":                 {Reason: plan.ReasonEvicted, Message: plan.RejectedPrefix + "The node had condition: [MemoryPressure]. "},
+		"":                 {Reason: plan.ReasonEvicted, Message: plan.RejectedPrefix + "The node had condition: [MemoryPressure]. ", IsRejected: true},
 	} {
-		if p := podView(&state.Report{Finished: &end}, nil); p.EvictionSignal != want {
-			t.Errorf("PodEnd %+v: got signal %q, want %q", end, p.EvictionSignal, want)
+		if p := podView(&state.Report{Finished: &end}, nil); p.EvictionSignal != want || p.IsRejected != end.IsRejected {
+			t.Errorf("PodEnd %+v: got signal %q and rejected %t, want %q and %t", end, p.EvictionSignal, p.IsRejected, want, end.IsRejected)
 		}
 		e := plan.Eviction{Shortage: end.Shortage, StorageLimit: end.StorageLimit}
 		if p := podView(&state.Report{TerminatingEviction: &e}, nil); p.EvictionSignal != want {

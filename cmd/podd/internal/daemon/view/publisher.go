@@ -296,6 +296,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 		p.LastExits = lastExits(r)
 	}
 	if r.Finished != nil {
+		p.IsRejected = r.Finished.IsRejected
 		p.EvictionSignal, p.PreemptionSignal = cmp.Or(r.Finished.Shortage.Signal, r.Finished.StorageLimit), string(r.Finished.Resource)
 	}
 	if e := r.TerminatingEviction; e != nil {
