@@ -83,8 +83,21 @@ func (t Trimmer) Run(ctx context.Context) error {
 			idleTimer.Reset(idleAfter)
 		case <-idleTimer.C:
 			setPercent(idleGCPercent)
-			debug.FreeOSMemory()
+			freeMemory()
 			isTrimmed = true
+		}
+	}
+}
+
+// freeMemory frees unused memory of the heap and of stacks. A garbage collection at most halves the stack
+// of a goroutine, so freeMemory repeats it while the stacks shrink by more than an eighth. After the start of
+// many pods the stacks of their workers are larger than these workers need while they wait.
+func freeMemory() {
+	for stacks := stackSize(); ; {
+		debug.FreeOSMemory()
+		before := stacks
+		if stacks = stackSize(); stacks >= before-before/8 {
+			return
 		}
 	}
 }
@@ -99,8 +112,14 @@ func chooseGCPercent(liveBytes uint64) int {
 }
 
 // liveHeap returns the size of the heap after the last garbage collection in bytes.
-func liveHeap() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+func liveHeap() uint64 { return readMetric("/gc/heap/live:bytes") }
+
+// stackSize returns the memory that is reserved for the stacks of goroutines in bytes.
+func stackSize() uint64 { return readMetric("/memory/classes/heap/stacks:bytes") }
+
+// readMetric returns the value of a metric of the Go runtime, or 0 if the runtime does not provide it.
+func readMetric(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	if sample[0].Value.Kind() != metrics.KindUint64 {
 		return 0

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -19,4 +20,41 @@ func TestChooseGCPercent(t *testing.T) {
 			t.Error("liveHeap after a garbage collection: got 0, want the size of the heap")
 		}
 	}
+}
+
+// TestFreeMemory_Stacks checks that freeMemory frees the stacks that waiting goroutines do not need any
+// more.
+func TestFreeMemory_Stacks(t *testing.T) {
+	// A stack of 32 KB, which the first collection reduces to 16 KB and the second to 8 KB.
+	const goroutines, usedSize, wantFreed = 200, 16 << 10, 20 << 10
+	var used, done sync.WaitGroup
+	end := make(chan struct{})
+	for range goroutines {
+		used.Add(1)
+		done.Go(func() {
+			useStack(usedSize)
+			used.Done()
+			<-end
+		})
+	}
+	used.Wait()
+	before := stackSize()
+	freeMemory()
+	after := stackSize()
+	close(end)
+	done.Wait()
+	if freed := before - min(after, before); freed < goroutines*wantFreed {
+		t.Errorf("stacks before %d and after %d bytes: got %d bytes freed, want at least %d", before, after, freed, goroutines*wantFreed)
+	}
+}
+
+// useStack uses at least size bytes of the stack of the goroutine.
+//
+//go:noinline
+func useStack(size int) byte {
+	var frame [1 << 10]byte
+	if size > len(frame) {
+		frame[size%len(frame)] = useStack(size - len(frame))
+	}
+	return frame[len(frame)/2]
 }
