@@ -197,21 +197,29 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 	})
 }
 
-// TestListImages_Unreadable checks that the error of ListImages states the cause and the remedy if the
-// runtime cannot read one of its images, as CRI-O does.
+// TestListImages_Unreadable checks that the error of ListImages states the cause and the remedy if CRI-O
+// cannot read one of its images, and only a probable cause if the error does not name the image.
 func TestListImages_Unreadable(t *testing.T) {
 	const prefix, suffix = `locating item named "manifest" for image with ID `, " (consider removing the image to resolve the issue): file does not exist"
-	for text, cause := range map[string]string{
-		prefix + `"` + strings.Repeat("c4", 32) + `"` + suffix: prefix + "c4c4c4c4c4c4" + suffix,
-		"unexpected end of JSON input":                         "unexpected end of JSON input",
+	for text, want := range map[string]struct {
+		text      string
+		isDamaged bool
+	}{
+		prefix + `"` + strings.Repeat("c4", 32) + `"` + suffix: {"the runtime lists no images, because it cannot read one of them: " +
+			prefix + "c4c4c4c4c4c4" + suffix + "; remove the damaged image or pull it again", true},
+		"unexpected end of JSON input": {"the runtime lists no images, probably because a file of an image is truncated: " +
+			"unexpected end of JSON input; if so, remove this image or pull it again", false},
+		"layer not known": {"layer not known", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := runtimetest.New(t, runtimetest.Options{})
 			r.Inject(runtimetest.Fault{Method: "ListImages", Err: status.Error(codes.Unknown, text)})
 			images, err := r.ListImages(t.Context())
-			want := "the runtime lists no images, because it cannot read one of them: " + cause + "; remove the damaged image or pull it again"
-			if len(images) > 0 || !errors.Is(err, runtime.ErrImageDamaged) || err.Error() != want {
-				t.Errorf("got %d images, error %v; want the error %q", len(images), err, want)
+			if err == nil || len(images) > 0 || err.Error() != want.text {
+				t.Fatalf("got %d images, error %v; want the error %q", len(images), err, want.text)
+			}
+			if got := errors.Is(err, runtime.ErrImageDamaged); got != want.isDamaged {
+				t.Errorf("%v: got ErrImageDamaged %t, want %t", err, got, want.isDamaged)
 			}
 		})
 	}

@@ -26,14 +26,16 @@ func (c *Client) ImageStatus(ctx context.Context, name string) (image runtime.Im
 	return imageFromCRI(r.GetImage()), true, nil
 }
 
-// ListImages returns all images on the node. If CRI-O cannot read one of them, it lists none, and the
-// error matches runtime.ErrImageDamaged.
+// ListImages returns all images on the node. If CRI-O cannot read one of them, it lists none. The error
+// matches runtime.ErrImageDamaged if it contains the ID of this image.
 func (c *Client) ListImages(ctx context.Context) ([]runtime.Image, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ListImages, &api.ListImagesRequest{})
-	if err = markUnreadable(err); errors.Is(err, runtime.ErrImageDamaged) {
+	switch {
+	case errors.Is(err, runtime.ErrImageDamaged):
 		return nil, fmt.Errorf("the runtime lists no images, because it cannot read one of them: %w; remove the damaged image or pull it again", err)
-	}
-	if err != nil {
+	case isFileTruncated(err):
+		return nil, fmt.Errorf("the runtime lists no images, probably because a file of an image is truncated: %w; if so, remove this image or pull it again", err)
+	case err != nil:
 		return nil, err
 	}
 	images := make([]runtime.Image, 0, len(r.GetImages()))

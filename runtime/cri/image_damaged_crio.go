@@ -126,12 +126,19 @@ var crioMetadataPattern = lazyregexp.New(`^(?:(?:checking signature of "[^"]*": 
 	`|Download config\.json digest sha256:[0-9a-f]{64} does not match expected sha256:[0-9a-f]{64})$`)
 
 // markUnreadable returns an error that matches runtime.ErrImageDamaged if err is the error of CRI-O's
-// ImageStatus or ListImages for an image with a truncated manifest. Otherwise it returns err. The error "layer not known"
+// ImageStatus for an image with a truncated manifest. Otherwise it returns err. The error "layer not known"
 // does not match, because it is also the error for all images if the list of the layers is on a file
 // system that is not mounted.
 func markUnreadable(err error) error {
-	if call, ok := errors.AsType[*callError](err); ok && call.text == "unexpected end of JSON input" {
-		return &callError{call.text, []error{runtime.ErrImageDamaged}}
+	if isFileTruncated(err) {
+		return &callError{err.Error(), []error{runtime.ErrImageDamaged}}
 	}
 	return err
+}
+
+// isFileTruncated reports whether err is the error of CRI-O for a truncated file in its storage, such as
+// the manifest of an image or the list of all images. The error does not name the file.
+func isFileTruncated(err error) bool {
+	call, ok := errors.AsType[*callError](err)
+	return ok && call.text == "unexpected end of JSON input"
 }

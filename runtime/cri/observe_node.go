@@ -24,8 +24,9 @@ type NodeObserverOptions struct {
 	// CgroupDriver is the cgroup driver that the user has configured; may be "". The observer logs a
 	// warning if the runtime reports another driver, because that driver is then in effect.
 	CgroupDriver string
-	// Logger receives a message when the readiness of the runtime or its network changes.
-	// The Observer logs when the runtime becomes unreachable. Nil means slog.Default().
+	// Logger receives a message when the readiness of the runtime or its network changes, and the
+	// warning about the cgroup driver. The Observer logs when the runtime becomes unreachable. Nil means
+	// slog.Default().
 	Logger *slog.Logger
 }
 
