@@ -14,8 +14,11 @@ const onlineCPUsPath = "/sys/devices/system/cpu/online"
 
 // OnlineCPUs returns the CPUs of the host that are online, in the format of the kernel, such as
 // "0-3,6".
-func OnlineCPUs() (string, error) {
-	cpus, err := readCPUs(onlineCPUsPath)
+func OnlineCPUs() (string, error) { return onlineCPUs(onlineCPUsPath) }
+
+// onlineCPUs implements OnlineCPUs. path is the file with the CPUs that are online.
+func onlineCPUs(path string) (string, error) {
+	cpus, err := readCPUs(path)
 	return cpus.String(), err
 }
 
@@ -27,13 +30,13 @@ func CountCPUs() int64 { return countCPUs(onlineCPUsPath) }
 // countCPUs implements CountCPUs. path is the file with the CPUs that are online. If the file cannot be
 // used, countCPUs returns runtime.NumCPU().
 func countCPUs(path string) int64 {
-	if cpus, err := readCPUs(path); err == nil && cpus.Size() > 0 {
+	if cpus, err := readCPUs(path); err == nil {
 		return int64(cpus.Size())
 	}
 	return int64(runtime.NumCPU())
 }
 
-// readCPUs returns the CPUs in a file of the kernel.
+// readCPUs returns the CPUs in a file of the kernel. It is an error if the file contains no CPUs.
 func readCPUs(path string) (cpuset.CPUSet, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -42,6 +45,9 @@ func readCPUs(path string) (cpuset.CPUSet, error) {
 	cpus, err := cpuset.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
 		return cpuset.CPUSet{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if cpus.IsEmpty() {
+		return cpuset.CPUSet{}, fmt.Errorf("reading %s: the file contains no CPUs", path)
 	}
 	return cpus, nil
 }

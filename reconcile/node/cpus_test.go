@@ -19,6 +19,22 @@ func TestOnlineCPUs(t *testing.T) {
 	}
 }
 
+// TestOnlineCPUs_Errors checks that a file without CPUs is an error, which names the file.
+func TestOnlineCPUs_Errors(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"empty": "", "newline": "\n", "unknown": "all\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"empty", "newline", "unknown", "missing"} {
+		path := filepath.Join(dir, name)
+		if got, err := onlineCPUs(path); err == nil || got != "" || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got CPUs %q, error %v; want an error with %s", name, got, err, path)
+		}
+	}
+}
+
 // TestCountCPUs checks that the CPUs in the file of the kernel are counted, and that the CPUs of podd
 // are counted if the file cannot be used.
 func TestCountCPUs(t *testing.T) {

@@ -43,7 +43,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 	}
 	cpus, err := node.OnlineCPUs()
 	if err != nil {
-		log.Warn("reading the CPUs that are online failed; podd does not set the CPUs of the cgroup of all pods", "err", err)
+		log.Warn("reading the CPUs that are online failed; podd keeps the CPUs of the cgroup of all pods and of the reserved cgroups", "err", err)
 	}
 	return render.Node{
 		Name:        cfg.NodeName,
