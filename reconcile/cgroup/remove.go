@@ -45,7 +45,7 @@ type TerminateFunc func(pid int, inCgroup func() bool) error
 
 // RemovePod removes a pod's cgroup and the cgroups below it from every hierarchy. Because
 // the QoS class and the driver of the pod may be unknown, RemovePod tries all paths of
-// PodPaths. found reports whether the cgroup existed; if not, RemovePod returns no error.
+// PodPaths. found reports whether the cgroup existed. It is not an error if the cgroup does not exist.
 //
 // If the cgroup contains processes in a hierarchy, RemovePod calls terminate for each of
 // these processes and returns an error. The cgroup is removed from

@@ -331,13 +331,10 @@ func TestMakeLogs(t *testing.T) {
 	}
 }
 
-// TestRemoveCgroup_Duration checks that OnCgroupRemoved is called once if the cgroup of a pod is removed
-// twice, as for each finished pod, and that it is not called for a pod without a cgroup.
-func TestRemoveCgroup_Duration(t *testing.T) {
+// TestRemoveCgroup_MeasuredOnce checks that OnCgroupRemoved is called once if the cgroup of a pod is
+// removed twice, as for each finished pod, and that it is not called for a pod without a cgroup.
+func TestRemoveCgroup_MeasuredOnce(t *testing.T) {
 	root := "/podd-test-" + strconv.Itoa(os.Getpid()) + "-removecgroup"
-	calls := 0
-	l := LogsAndCgroups{CgroupRoot: root, OnCgroupRemoved: func(time.Duration) { calls++ }}
-	must(t, cgroup.Create(render.Cgroup{Path: root + "/kubepods/podu1"}))
 	hierarchies, err := cgroup.Hierarchies()
 	must(t, err)
 	t.Cleanup(func() {
@@ -349,6 +346,9 @@ func TestRemoveCgroup_Duration(t *testing.T) {
 			}
 		}
 	})
+	must(t, cgroup.Create(render.Cgroup{Path: root + "/kubepods/podu1"}))
+	calls := 0
+	l := LogsAndCgroups{CgroupRoot: root, OnCgroupRemoved: func(time.Duration) { calls++ }}
 	for range 2 {
 		must(t, l.RemoveCgroup(t.Context(), "u1"))
 	}
