@@ -96,7 +96,7 @@ func (d DecisionChange) waitEvents(s Subject) []Event {
 	case decision.Phase != plan.PhaseWait || decision.Reason == "":
 		return nil
 	case decision.Reason == "NetworkNotReady":
-		return []Event{s.NewWarningEvent(decision.Reason, "", "network is not ready: "+decision.Why)}
+		return []Event{s.NewWarningEvent("NetworkNotReady", "", "network is not ready: "+decision.Why)}
 	case decision.Reason == "NameInUse":
 		return []Event{s.NewWarningEvent("FailedSync", "", decision.Why)}
 	}

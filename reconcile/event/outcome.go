@@ -106,7 +106,7 @@ func (o Outcome) imageEvents(a plan.EnsureImage) []Event {
 	}
 	switch o.Reason {
 	case "ErrImageNeverPull":
-		addFailure(o.Reason, fmt.Sprintf("Container image %q is not present with pull policy of Never", name), o.Reason)
+		addFailure("ErrImageNeverPull", fmt.Sprintf("Container image %q is not present with pull policy of Never", name), o.Reason)
 		return events
 	case "InvalidImageName":
 		addFailure("InspectFailed", fmt.Sprintf("Failed to apply default image tag %q: %v", name, o.Err), o.Reason)

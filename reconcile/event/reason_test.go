@@ -62,11 +62,14 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// usedReasons returns the string literals in podd's code that consist of one word. The reasons of the
-// events that podd records are among them.
+// recordedReason matches a reason where podd's code records an event: the argument of a function that
+// creates or records events, a variable reason, a constant Reason…, or a field EventReason.
+var recordedReason = regexp.MustCompile(`(?:(?:Event|record|addFailure)\((?:v1\.EventType\w+, )?|\breason :?= |\bReason\w+ += |\bEventReason: )"([A-Z]\w+)"`)
+
+// usedReasons returns the reasons with which podd's code records events. It also returns a few other words,
+// because recordedReason matches all variables and constants with such a name.
 func usedReasons(t *testing.T) map[string]bool {
 	t.Helper()
-	word := regexp.MustCompile(`"([A-Z]\w+)"`)
 	used := map[string]bool{}
 	for _, dir := range []string{"reconcile", "cmd/podd/internal/daemon", "cmd/podd/internal/cluster"} {
 		root := os.DirFS("../..")
@@ -77,7 +80,7 @@ func usedReasons(t *testing.T) map[string]bool {
 			text, err := fs.ReadFile(root, path)
 			for line := range bytes.Lines(text) {
 				code, _, _ := bytes.Cut(line, []byte("//"))
-				for _, match := range word.FindAllSubmatch(code, -1) {
+				for _, match := range recordedReason.FindAllSubmatch(code, -1) {
 					used[string(match[1])] = true
 				}
 			}

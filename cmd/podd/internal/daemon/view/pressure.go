@@ -12,16 +12,16 @@ type PressureMessage struct {
 // pressure.
 var pressureMessages = map[v1.NodeConditionType][2]PressureMessage{
 	v1.NodeMemoryPressure: {
-		{"KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"},
-		{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasInsufficientMemory"},
+		{Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available", EventReason: "NodeHasSufficientMemory"},
+		{Reason: "KubeletHasInsufficientMemory", Message: "kubelet has insufficient memory available", EventReason: "NodeHasInsufficientMemory"},
 	},
 	v1.NodeDiskPressure: {
-		{"KubeletHasNoDiskPressure", "kubelet has no disk pressure", "NodeHasNoDiskPressure"},
-		{"KubeletHasDiskPressure", "kubelet has disk pressure", "NodeHasDiskPressure"},
+		{Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure", EventReason: "NodeHasNoDiskPressure"},
+		{Reason: "KubeletHasDiskPressure", Message: "kubelet has disk pressure", EventReason: "NodeHasDiskPressure"},
 	},
 	v1.NodePIDPressure: {
-		{"KubeletHasSufficientPID", "kubelet has sufficient PID available", "NodeHasSufficientPID"},
-		{"KubeletHasInsufficientPID", "kubelet has insufficient PID available", "NodeHasInsufficientPID"},
+		{Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available", EventReason: "NodeHasSufficientPID"},
+		{Reason: "KubeletHasInsufficientPID", Message: "kubelet has insufficient PID available", EventReason: "NodeHasInsufficientPID"},
 	},
 }
 
