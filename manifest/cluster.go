@@ -61,6 +61,6 @@ type MissingObject struct {
 	// Remedy tells users what to do if the object can never exist; "" if it can still be created.
 	Remedy string
 	// ExceedsAttachLimit reports whether the object is the attachment of a volume that could not be
-	// attached in time, because the node has reached a limit of attached volumes.
+	// attached within refs.AttachTimeout, because the node has reached a limit of attached volumes.
 	ExceedsAttachLimit bool
 }

@@ -74,8 +74,7 @@ func (o *lookup) exists(ref manifest.ObjectRef) (found bool) {
 
 // blocker returns the reason why a pod of an API server cannot be set up yet. A missing object for
 // variables does not delay the pod, because only the containers with these variables wait for the
-// object. If several objects are missing, blocker prefers an object that will not exist without an
-// action of a user. A reason for which the pod must fail takes precedence.
+// object.
 func (o *lookup) blocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Blocker {
 	if o.cluster.Services == nil {
 		return Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
@@ -88,9 +87,15 @@ func (o *lookup) blocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Block
 			return Blocker{MissingMessage: displayName(u.Object) + " is being looked up", EndsByItself: true}
 		}
 	}
-	if b := o.attachLimitBlocker(p, refs); b != (Blocker{}) {
-		return b
-	}
+	b := o.missingObjectBlocker(p, refs, node)
+	b.AttachLimitMessage = o.attachLimitMessage(p, refs)
+	return b
+}
+
+// missingObjectBlocker returns the reason why a pod of an API server cannot be set up yet after all
+// lookups have a result. If several objects are missing, it prefers an object that will not exist
+// without an action of a user.
+func (o *lookup) missingObjectBlocker(p *manifest.Pod, refs []Ref, node *manifest.Node) Blocker {
 	var firstBlocker Blocker
 	for _, u := range refs {
 		switch u.role {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
@@ -222,31 +223,34 @@ func (o *lookup) mustAttach(d *csiVolume) bool {
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
-// attachLimitBlocker returns the reason for which a pod must fail because a volume exceeds the limit of
-// attached volumes; the zero value if there is none. As in a kubelet, the pod fails only if the CSIDriver
-// of the volume sets nodeAllocatableUpdatePeriodSeconds. Otherwise the CSINode would keep the old limit, and the
-// scheduler could bind the replacement of the pod to the same node.
-func (o *lookup) attachLimitBlocker(p *manifest.Pod, refs []Ref) Blocker {
+// AttachTimeout is the time for which a pod waits for the attachment of its volumes, as in a kubelet. podd
+// reports a volume that is then not attached, or a certificate that is then not issued, as a problem. If
+// the node has reached a limit of attached volumes, the pod fails; see Blocker.AttachLimitMessage.
+const AttachTimeout = 2*time.Minute + 3*time.Second
+
+// attachLimitMessage returns the kubelet's message for a pod that fails because a volume exceeds the limit
+// of attached volumes; "" if the pod does not fail. As in a kubelet, the pod fails only if the CSIDriver of
+// the volume sets nodeAllocatableUpdatePeriodSeconds. Otherwise the CSINode would keep the old limit, and
+// the scheduler could bind the replacement of the pod to the same node.
+func (o *lookup) attachLimitMessage(p *manifest.Pod, refs []Ref) string {
 	var unattached []string
-	b, cause := Blocker{}, ""
+	cause := ""
 	for _, u := range refs {
 		missingObject, isMissing := o.cluster.Missing[u.Object]
 		if !isMissing || u.Object.Kind != manifest.AttachmentKind {
 			continue
 		}
-		volume := u.volumeOf(p.Object)
-		unattached = append(unattached, volume)
+		unattached = append(unattached, u.volumeOf(p.Object))
 		spec := o.drivers[VolumeDriver(u.Volume)]
 		if cause == "" && missingObject.ExceedsAttachLimit && spec != nil && spec.NodeAllocatableUpdatePeriodSeconds != nil {
-			b, cause = Blocker{Volume: volume, RejectionReason: "VolumeAttachmentLimitExceeded"}, missingObject.Message
+			cause = missingObject.Message
 		}
 	}
 	if cause == "" {
-		return Blocker{}
+		return ""
 	}
 	slices.Sort(unattached)
-	b.MissingMessage = fmt.Sprintf("Node has reached its volume attachment limit, rejecting pod. unmounted volumes=%v, unattached volumes=%[1]v, failed to process volumes=[]: %s", unattached, cause)
-	return b
+	return fmt.Sprintf("Node has reached its volume attachment limit, rejecting pod. unmounted volumes=%v, unattached volumes=%[1]v, failed to process volumes=[]: %s", unattached, cause)
 }
 
 // driverBlocker returns the reason why a CSI driver cannot be called for a volume of a pod. It

@@ -160,14 +160,14 @@ func TestResolved_CSI_Wait(t *testing.T) {
 		"limit exceeded": {func(o *manifest.Objects) {
 			exceedLimit(o)
 			o.Cluster.CSIDrivers[diskDriver] = withPeriod
-		}, refs.Blocker{MissingMessage: limitMessage, Volume: "data", RejectionReason: "VolumeAttachmentLimitExceeded"}, "own"},
+		}, refs.Blocker{MissingMessage: "too many", Volume: "data", AttachLimitMessage: limitMessage}, "own"},
 		"limit exceeded, another object missing": {func(o *manifest.Objects) {
 			exceedLimit(o)
 			o.Cluster.CSIDrivers[diskDriver] = withPeriod
 			missing := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
 			delete(o.Secrets, missing.NamespacedName)
 			o.Cluster.Missing[missing] = manifest.MissingObject{Message: "no Secret"}
-		}, refs.Blocker{MissingMessage: limitMessage, Volume: "data", RejectionReason: "VolumeAttachmentLimitExceeded"}, "own"},
+		}, refs.Blocker{MissingMessage: "fetching nodeStageSecretRef storage/key failed: no Secret", Volume: "data", AttachLimitMessage: limitMessage}, "own"},
 		"limit exceeded, driver without updates": {exceedLimit, refs.Blocker{MissingMessage: "too many", Volume: "data"}, "own"},
 		"limit exceeded, no CSIDriver": {func(o *manifest.Objects) {
 			exceedLimit(o)

@@ -65,9 +65,10 @@ type Blocker struct {
 	Reason string
 	// Remedy tells users what to do if the object can never exist; "" if it can still be created.
 	Remedy string
-	// RejectionReason is the reason in the status of the pod if the pod must fail instead of waiting;
-	// "" if it waits. MissingMessage is then the message of the kubelet.
-	RejectionReason string
+	// AttachLimitMessage is the message of a pod that fails because the node has reached a limit of
+	// attached volumes; "" if the pod waits. Even if it is set, the pod waits for AttachTimeout after its
+	// admission. MissingMessage is also set.
+	AttachLimitMessage string
 }
 
 // ConfigMap returns the ConfigMap with this name, or nil if there is none.

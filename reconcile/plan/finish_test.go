@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"podd/manifest"
+	"podd/manifest/refs"
 	"podd/runtime"
 )
 
@@ -82,18 +83,21 @@ func TestNext_Lost(t *testing.T) {
 	}
 }
 
-// TestNext_RejectedForObjects checks when a pod fails because an object for its start cannot exist on
-// this node.
-func TestNext_RejectedForObjects(t *testing.T) {
+// TestNext_AttachLimitExceeded checks when a pod fails because the node has reached a limit of attached
+// volumes. A pod must wait for refs.AttachTimeout after its admission, even if the attachment failed
+// earlier for another pod.
+func TestNext_AttachLimitExceeded(t *testing.T) {
 	const why = "Node has reached its volume attachment limit"
 	for name, test := range map[string]struct {
 		change func(*Input)
 		rule   RuleID
 	}{
-		"admitted":      {func(*Input) {}, RuleFinished},
-		"pod of a file": {func(in *Input) { in.Desired.Traits = manifest.Traits{} }, RuleObjectsMissing},
-		"not rejected":  {func(in *Input) { in.Objects.RejectionReason = "" }, RuleObjectsMissing},
-		"runs":          {func(in *Input) { in.Observed = []runtime.Incarnation{sandboxOf(in.Desired, true, runtime.Running)} }, RuleRun},
+		"admitted":                   {func(*Input) {}, RuleFinished},
+		"just admitted":              {func(in *Input) { in.History.StartTime = in.Now }, RuleObjectsMissing},
+		"shortly before the timeout": {func(in *Input) { in.History.StartTime = in.Now.Add(time.Nanosecond - refs.AttachTimeout) }, RuleObjectsMissing},
+		"pod of a file":              {func(in *Input) { in.Desired.Traits = manifest.Traits{} }, RuleObjectsMissing},
+		"limit not exceeded":         {func(in *Input) { in.Objects.AttachLimitMessage = "" }, RuleObjectsMissing},
+		"runs":                       {func(in *Input) { in.Observed = []runtime.Incarnation{sandboxOf(in.Desired, true, runtime.Running)} }, RuleRun},
 		"sandbox lost": {func(in *Input) {
 			in.Observed, in.History.ReleasedSandboxes = []runtime.Incarnation{sandboxOf(in.Desired, false, runtime.Exited)}, map[string]bool{"s-u": true}
 		}, RuleFinished},
@@ -113,7 +117,8 @@ func TestNext_RejectedForObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := fresh()
 			in.Desired.Traits = manifest.KindTraits(manifest.KindAPI)
-			in.Objects.MissingMessage, in.Objects.RejectionReason = why, "VolumeAttachmentLimitExceeded"
+			in.Objects.MissingMessage, in.Objects.AttachLimitMessage = "AttachVolume.Attach failed", why
+			in.History.StartTime = in.Now.Add(-refs.AttachTimeout)
 			test.change(&in)
 			d := Next(in)
 			if d.Rule != test.rule {
@@ -124,10 +129,17 @@ func TestNext_RejectedForObjects(t *testing.T) {
 				if end != nil {
 					t.Errorf("got end %+v, want none", end)
 				}
+				want := time.Time{}
+				if at := in.History.StartTime.Add(refs.AttachTimeout); in.Now.Before(at) {
+					want = at
+				}
+				if !d.WakeAt.Equal(want) {
+					t.Errorf("got WakeAt %v, want %v", d.WakeAt, want)
+				}
 				return
 			}
 			if end == nil || !end.Failed || !end.IsRejected || end.Reason != "VolumeAttachmentLimitExceeded" || end.Message != "Pod was rejected: "+why || d.Why != end.Message {
-				t.Errorf("got end %+v and why %q, want failed with the reason of the objects, and its message as why", end, d.Why)
+				t.Errorf("got end %+v and why %q, want failed because of the limit, and its message as why", end, d.Why)
 			}
 		})
 	}

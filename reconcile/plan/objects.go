@@ -9,6 +9,7 @@ func (f *facts) lacksObjects() bool {
 }
 
 func (f *facts) waitObjects(d *Decision) {
+	d.wakeAt(f.attachDeadline())
 	if f.in.Objects.EndsByItself { // images are not pulled yet, because the names of images may depend on the objects
 		d.Why = f.in.Objects.MissingMessage
 		return

@@ -44,8 +44,8 @@ func (f *facts) endOfPod() *PodEnd {
 		return f.endByShutdown(e)
 	case isOverdue:
 		return f.failedEnd(ReasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline")
-	case f.isRejectedForObjects():
-		return f.rejectedEnd(f.in.Objects.RejectionReason, f.in.Objects.MissingMessage)
+	case f.isPastAttachDeadline():
+		return f.rejectedEnd(ReasonAttachLimitExceeded, f.in.Objects.AttachLimitMessage)
 	}
 	return nil
 }
@@ -64,14 +64,6 @@ func (f *facts) isRejected() bool {
 // reason of a rejection takes precedence over the failure of containers.
 func (f *facts) mayBeRejected() bool {
 	return f.in.Desired.Traits.FailsIfRejected && f.isNotAdmitted()
-}
-
-// isRejectedForObjects reports whether an admitted pod of a cluster fails because an object for its start
-// cannot exist on this node. As in a kubelet, the pod waits as long as it cannot start for another reason,
-// and a pod with a sandbox that is ready does not fail.
-func (f *facts) isRejectedForObjects() bool {
-	return f.in.Objects.RejectionReason != "" && f.in.Desired.Traits.FailsIfRejected && f.lacksObjects() && !f.mayHaveUnknownObject() &&
-		!f.lacksExitCode() && !f.mayHaveFinished() && !f.isNotAdmitted() && !f.isRuntimeNotReady() && !f.isNetworkNotReady()
 }
 
 // endAtSource returns the end of the pod according to the status that its source has for it.

@@ -615,7 +615,7 @@ func TestVolumeLimit_Period(t *testing.T) {
 
 // TestAttachment_Limit checks that podd updates the maximum number of volumes when the attacher reports
 // that the node has reached a limit, and that podd reports the exceeded limit only if the attacher has
-// not succeeded within attachTimeout.
+// not succeeded within refs.AttachTimeout.
 func TestAttachment_Limit(t *testing.T) {
 	for name, test := range map[string]struct {
 		period      int64
@@ -641,28 +641,98 @@ func TestAttachment_Limit(t *testing.T) {
 				l.advance(20 * time.Second)
 				want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many"}
 				if got := l.missingAttachment(); got != want {
-					t.Errorf("before attachTimeout: got reason %+v, want %+v", got, want)
+					t.Errorf("before refs.AttachTimeout: got reason %+v, want %+v", got, want)
 				}
 				updates := drivers.takeUpdates()
 				if limit := l.publishedLimit(); updates > 0 != test.wantUpdates || limit == 1 != test.wantUpdates {
 					t.Errorf("after the first error: got %d updates, limit %d in the CSINode; want updates %t", updates, limit, test.wantUpdates)
 				}
-				l.advance(attachTimeout - 30*time.Second)
+				l.advance(refs.AttachTimeout - 30*time.Second)
 				if got := l.missingAttachment(); got != want {
-					t.Errorf("shortly before attachTimeout: got reason %+v, want %+v", got, want)
+					t.Errorf("shortly before refs.AttachTimeout: got reason %+v, want %+v", got, want)
 				}
 				l.advance(20 * time.Second)
 				want.ExceedsAttachLimit = test.wantExceeds
 				if got := l.missingAttachment(); got != want {
-					t.Errorf("after attachTimeout: got reason %+v, want %+v", got, want)
+					t.Errorf("after refs.AttachTimeout: got reason %+v, want %+v", got, want)
 				}
 				drivers.takeUpdates()
 				l.change(func() { l.putPod(newPodWithVolumes("a", claimVolume("data")), "DELETED") })
+				l.putDriver(7200, "MODIFIED")
 				l.advance(10 * time.Minute)
 				if n := drivers.takeUpdates(); n > 0 {
-					t.Errorf("after the deletion of the pod: got %d updates, want none", n)
+					t.Errorf("after the deletion of the pod and a change of the period: got %d updates, want none", n)
 				}
 			})
 		})
+	}
+}
+
+// TestAttachment_LimitAfterDetachment checks that the wait for an attachment starts again when the volume
+// is detached.
+func TestAttachment_LimitAfterDetachment(t *testing.T) {
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}, maxVolumes: 1}
+	withDrivers(t, drivers, func(l *testNode) {
+		va := &storage.VolumeAttachment{}
+		va.Name, va.Status.Attached = refs.AttachmentName(disk.Name, "h", "n1"), true
+		l.putDriver(3600, "ADDED")
+		l.change(func() {
+			l.setVolumesAttached(diskVolume)
+			l.putObject("volumeattachments", va, "ADDED")
+			l.putPod(diskPod(l), "ADDED")
+		})
+		l.advance(time.Second)
+		if got := l.missingAttachment(); got != (manifest.MissingObject{}) {
+			t.Fatalf("attached volume: got reason %+v, want none", got)
+		}
+		l.advance(refs.AttachTimeout + time.Second)
+		l.change(func() {
+			l.setVolumesAttached()
+			failed := va.DeepCopy()
+			failed.Status = storage.VolumeAttachmentStatus{AttachError: &storage.VolumeError{Message: "too many", ErrorCode: new(int32(codes.ResourceExhausted))}}
+			l.putObject("volumeattachments", failed, "MODIFIED")
+		})
+		if got := l.missingAttachment(); !got.WillExist {
+			t.Errorf("just after the detachment: got reason %+v, want one with WillExist", got)
+		}
+		want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many"}
+		l.advance(refs.AttachTimeout - time.Second)
+		if got := l.missingAttachment(); got != want {
+			t.Errorf("shortly before the end of the wait: got reason %+v, want %+v", got, want)
+		}
+		want.ExceedsAttachLimit = true
+		l.advance(2 * time.Second)
+		if got := l.missingAttachment(); got != want {
+			t.Errorf("after the wait: got reason %+v, want %+v", got, want)
+		}
+	})
+}
+
+// TestAttachWait checks when an error of the attacher is final: after refs.AttachTimeout, and only if an
+// earlier check has recorded the error, so that podd has updated the maximum number of volumes.
+func TestAttachWait(t *testing.T) {
+	limit, broken := attachError{error: errors.New("too many"), exceedsLimit: true}, attachError{error: errors.New("broken")}
+	for name, test := range map[string]struct {
+		waited    time.Duration
+		errs      []error
+		wantFinal bool
+		wantCount int
+	}{
+		"first error after the timeout":        {refs.AttachTimeout, []error{limit}, false, 1},
+		"repeated error after the timeout":     {refs.AttachTimeout, []error{limit, limit}, true, 2},
+		"repeated error before the timeout":    {refs.AttachTimeout - time.Minute, []error{limit, limit}, false, 2},
+		"another error before":                 {refs.AttachTimeout, []error{broken, limit}, false, 1},
+		"another error last":                   {refs.AttachTimeout, []error{limit, limit, broken}, false, 2},
+		"request failed after repeated errors": {refs.AttachTimeout, []error{limit, limit, errors.New("unreachable")}, false, 2},
+		"attached":                             {refs.AttachTimeout, []error{limit, limit, nil}, false, 2},
+	} {
+		w, shared := attachWait{startedAt: time.Now().Add(-test.waited)}, &sharedState{}
+		for _, err := range test.errs {
+			w.handleError(err, diskVolume, shared)
+		}
+		last, _ := errors.AsType[attachError](w.err)
+		if counts, _ := shared.limitErrors.get(); last.isFinal != test.wantFinal || counts[disk.Name] != test.wantCount {
+			t.Errorf("%s: got final %t, %d recorded errors; want final %t, %d errors", name, last.isFinal, counts[disk.Name], test.wantFinal, test.wantCount)
+		}
 	}
 }

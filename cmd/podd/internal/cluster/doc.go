@@ -75,10 +75,14 @@
 //
 // If a CSIDriver sets nodeAllocatableUpdatePeriodSeconds, podd requests the maximum number of volumes from
 // the driver after each period (volume_limit.go). It also does so each time it reads that the attacher
-// could not attach a volume because the node has reached a limit. If this error remains for as long as
-// the kubelet waits, the pod fails with the reason VolumeAttachmentLimitExceeded, so that its controller
-// creates another pod. The kubelet requests the number only when it fails the pod, and not at the first
-// error.
+// could not attach a volume because the node has reached a limit. A pod fails with the reason
+// VolumeAttachmentLimitExceeded if the error remains for as long as the kubelet waits, so that the
+// controller of the pod creates another pod. Each pod waits for this time, even if the attachment has
+// already failed for another pod. The differences are:
+//
+//   - podd counts the wait from the admission of the pod. The kubelet counts it from the time at which
+//     the pod network is ready.
+//   - podd requests the number at the first error. The kubelet requests it only when it fails the pod.
 //
 // A bound claim of a CSI volume is read every 90 seconds, because it may have been resized.
 // expansion.go updates the status of the claim after the expansion on this node, and reports a

@@ -15,13 +15,8 @@ import (
 	"podd/manifest/refs"
 )
 
-const (
-	// attachTimeout is the time after which a pending attachment is reported as a problem. The
-	// kubelet has the same timeout.
-	attachTimeout = 2*time.Minute + 3*time.Second
-	// firstAttachCheck is the delay before the VolumeAttachment is first checked for an error.
-	firstAttachCheck = 5 * time.Second
-)
+// firstAttachCheck is the delay before the VolumeAttachment is first checked for an error.
+const firstAttachCheck = 5 * time.Second
 
 // followAttachment sends a result when a volume is attached to this node, and when the reason why
 // the volume is not attached has changed. node is the name of this node. followAttachment returns
@@ -33,28 +28,31 @@ const (
 //
 // If the attacher reports that the node has reached a limit of attached volumes, the attacher may still
 // succeed, for example after another volume was detached. followAttachment therefore sends
-// ExceedsAttachLimit only if the VolumeAttachment still contains this error after attachTimeout, as the
-// kubelet does.
+// ExceedsAttachLimit only if the VolumeAttachment still contains this error after refs.AttachTimeout.
+// Package plan also waits for this time after the admission of each pod, because several pods may use
+// the volume.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
-	startedAt, attacherErr := time.Now(), error(nil)
+	wait := attachWait{startedAt: time.Now()}
 	b := backoff{initialWait: firstLookupWait}
 	for ctx.Err() == nil {
+		if l.hasObject {
+			wait = attachWait{startedAt: time.Now()} // in case the volume has been detached
+		}
 		isReported, reportedChanged := shared.volumesInUse.isReported(volume)
 		n, nodesChanged := shared.findNode(node)
 		isAttached := n != nil && isListedAsAttached(n, volume)
 		var check <-chan time.Time
 		switch {
 		case l.hasObject && (n == nil || isAttached):
-			startedAt, attacherErr = time.Now(), nil // for the next attachment, if the volume is detached
 		case !isReported:
-			l.reportPending(ctx, startedAt, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
+			l.reportPending(ctx, wait.startedAt, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
 		case !isAttached:
-			l.reportPending(ctx, startedAt, attacherErr, "volume %s is not attached yet according to the node's status", volume)
-			wait := withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck))
-			if rest := attachTimeout - time.Since(startedAt); rest > 0 {
-				wait = min(wait, rest)
+			l.reportPending(ctx, wait.startedAt, wait.err, "volume %s is not attached yet according to the node's status", volume)
+			delay := withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck))
+			if rest := refs.AttachTimeout - time.Since(wait.startedAt); rest > 0 {
+				delay = min(delay, rest)
 			}
-			check = time.After(wait)
+			check = time.After(delay)
 		default:
 			metadata, err := l.client.confirmAttachment(ctx, node, volume, l.ref.Name)
 			if err == nil {
@@ -62,7 +60,8 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 				b = backoff{initialWait: firstLookupWait}
 				continue
 			}
-			l.reportPending(ctx, startedAt, findAttachError(err, startedAt, volume, shared), "volume %s: %v", volume, withoutHost(err))
+			wait.handleError(err, volume, shared)
+			l.reportPending(ctx, wait.startedAt, wait.err, "volume %s: %v", volume, withoutHost(err))
 			check = time.After(withJitter(b.nextUpTo(maxUncachedWait)))
 		}
 		select {
@@ -71,7 +70,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 		case <-check:
 			if isReported && !isAttached {
 				_, err := l.client.getAttachment(ctx, volume, l.ref.Name)
-				attacherErr = findAttachError(err, startedAt, volume, shared)
+				wait.handleError(err, volume, shared)
 			}
 		case <-ctx.Done():
 		}
@@ -82,9 +81,9 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 // the last result contained the same reason. The reason is failure, the error of the volume's
 // attacher or of the certificate request. If failure is nil, the reason is the formatted text.
 // podd reports this text as a problem only if the wait, which began at startedAt, has lasted for
-// attachTimeout.
+// refs.AttachTimeout.
 func (l *lookup) reportPending(ctx context.Context, startedAt time.Time, failure error, format string, args ...any) {
-	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(startedAt) < attachTimeout}
+	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(startedAt) < refs.AttachTimeout}
 	if failure != nil {
 		e, _ := errors.AsType[attachError](failure)
 		missing = manifest.MissingObject{Message: failure.Error(), ExceedsAttachLimit: e.isFinal}
@@ -99,22 +98,32 @@ func (l *lookup) reportPending(ctx context.Context, startedAt time.Time, failure
 type attachError struct {
 	error
 	exceedsLimit bool // the node has reached a limit of attached volumes
-	isFinal      bool // exceedsLimit is set, and the wait for the attachment has lasted for attachTimeout
+	isFinal      bool // exceedsLimit is set, and pods that have waited for refs.AttachTimeout fail
 }
 
-// findAttachError returns the attachError in err, which a request has just returned, or nil. startedAt is
-// the beginning of the wait for the attachment. If the node has reached a limit of attached volumes,
-// findAttachError records the error in shared, so that podd updates the limit of the driver.
-func findAttachError(err error, startedAt time.Time, volume v1.UniqueVolumeName, shared *sharedState) error {
+// An attachWait is the wait of a lookup for the attachment of a volume.
+type attachWait struct {
+	startedAt time.Time
+	err       error // the attachError that handleError has found; nil if there is none
+}
+
+// handleError sets w.err to the attachError in err, which a request has just returned, or to nil. If the
+// node has reached a limit of attached volumes, handleError records this in shared, so that podd updates
+// the limit of the driver. The first such error is not final, even after refs.AttachTimeout, because
+// podd must update the limit before a pod fails. Otherwise the scheduler could bind the replacement of
+// the pod to this node.
+func (w *attachWait) handleError(err error, volume v1.UniqueVolumeName, shared *sharedState) {
 	e, ok := errors.AsType[attachError](err)
 	if !ok {
-		return nil
+		w.err = nil
+		return
 	}
 	if e.exceedsLimit {
-		e.isFinal = time.Since(startedAt) >= attachTimeout
+		previous, _ := errors.AsType[attachError](w.err)
+		e.isFinal = previous.exceedsLimit && time.Since(w.startedAt) >= refs.AttachTimeout
 		recordLimitError(&shared.limitErrors, refs.VolumeDriver(volume))
 	}
-	return e
+	w.err = e
 }
 
 // isListedAsAttached reports whether volumesAttached of the Node's status contains a volume.

@@ -22,10 +22,10 @@ type volumeLimitUpdater struct {
 	limitErrors *watchable[map[string]int] // see recordLimitError
 }
 
-// A limitUpdate is the goroutine that updates the maximum number of volumes of one driver.
+// A limitUpdate describes a running goroutine that updates the maximum number of volumes of one driver.
 type limitUpdate struct {
 	period time.Duration
-	cancel context.CancelFunc
+	cancel context.CancelFunc // stops the goroutine
 }
 
 // run updates the drivers until ctx is done.
@@ -80,11 +80,13 @@ func updatePeriods(registered []csi.Driver, drivers map[types.NamespacedName]*st
 }
 
 // updateDriver updates the maximum number of volumes of a driver after each period, and when an attachment
-// has failed because of the limit of the driver, until ctx is done.
+// has failed because of the limit of the driver, until ctx is done. It ignores attachments that have
+// failed before the call. If the volume is still not attached, the lookup records the error again.
 func (u *volumeLimitUpdater) updateDriver(ctx context.Context, name string, period time.Duration) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
-	handled, lastErr := 0, ""
+	initialCounts, _ := u.limitErrors.get()
+	handled, lastErr := initialCounts[name], ""
 	for {
 		counts, changed := u.limitErrors.get()
 		if counts[name] == handled {
