@@ -177,6 +177,8 @@ func exercised() *Metrics {
 	rejectedEarlier := *full
 	rejectedEarlier.IsRejected = false
 	m.UpdatePod(nil, &rejectedEarlier, time.Unix(4002, 0)) // rejected by an earlier podd
+	unknown := &server.PodView{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "disks"}, Status: v1.PodStatus{Phase: v1.PodUnknown}}}
+	m.UpdatePod(unknown, &rejectedEarlier, time.Unix(4002, 0)) // rejected by an earlier podd, before the sources were read
 	m.UpdatePod(unattached, full, time.Unix(4002, 0))
 	m.UpdatePod(full, full, time.Unix(4002, 0))
 	lost := &server.PodView{Pod: named("lost-n1", "")}
