@@ -178,7 +178,7 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.workCounts.update(before, after, m.o.staticLabel(after.Pod))
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
-	if m.isRejected(after) && (before == nil || !m.isRejected(before) || before.Pod.Status.Reason != after.Pod.Status.Reason) {
+	if m.isRejected(after) && (before == nil || !m.isRejected(before) || before.Pod.UID != after.Pod.UID || before.Pod.Status.Reason != after.Pod.Status.Reason) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason, after.InsufficientResource)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {

@@ -181,6 +181,10 @@ func exercised() *Metrics {
 	m.UpdatePod(unknown, &rejectedEarlier, time.Unix(4002, 0)) // rejected by an earlier podd, before the sources were read
 	m.UpdatePod(unattached, full, time.Unix(4002, 0))
 	m.UpdatePod(full, full, time.Unix(4002, 0))
+	replacement := *full
+	replacement.Pod = full.Pod.DeepCopy()
+	replacement.Pod.UID = "replacement"
+	m.UpdatePod(full, &replacement, time.Unix(4002, 0))
 	lost := &server.PodView{Pod: named("lost-n1", "")}
 	lost.Pod.DeletionTimestamp = &start
 	m.UpdatePod(nil, lost, time.Unix(4002, 0))

@@ -72,7 +72,8 @@ func (c workCounts) RecordDeviceAllocation(resource string, duration time.Durati
 
 // rejectionLabel returns the kubelet's label for the reason of a rejection. insufficient is the
 // resource that is insufficient, or "". Four resources have their own label. All others share one
-// label, because the names of huge pages contain a page size.
+// label, because the names of huge pages contain a page size. The other reasons with their own label are
+// in admissionRejectionReasons of pkg/kubelet/kubelet.go. podd omits those that it never uses.
 func rejectionLabel(reason, insufficient string) string {
 	switch v1.ResourceName(insufficient) {
 	case "":
@@ -82,7 +83,9 @@ func rejectionLabel(reason, insufficient string) string {
 		return "OutOfExtendedResources"
 	}
 	switch reason {
-	case "AppArmor", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden", "VolumeAttachmentLimitExceeded":
+	case "AppArmor", "Evicted", "NodeShutdown", "PodFeatureUnsupported", "PodLevelResourcesNotSupported", "PodOSNotSupported",
+		"PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden", "UnexpectedAdmissionError",
+		"VolumeAttachmentLimitExceeded":
 		return reason
 	}
 	return "Other"

@@ -11,7 +11,9 @@ func TestRejectionLabel(t *testing.T) {
 		{"OutOfhugepages-2Mi", "hugepages-2Mi", "OutOfExtendedResources"},
 		{"SysctlForbidden", "", "SysctlForbidden"},
 		{"VolumeAttachmentLimitExceeded", "", "VolumeAttachmentLimitExceeded"},
-		{"UnexpectedAdmissionError", "", "Other"},
+		{"UnexpectedAdmissionError", "", "UnexpectedAdmissionError"},
+		{"Evicted", "", "Evicted"},
+		{"HostPortConflict", "", "Other"},
 		{"OutOfLuck", "", "Other"},
 	} {
 		if got := rejectionLabel(tt.reason, tt.insufficient); got != tt.want {
