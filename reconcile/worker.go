@@ -46,8 +46,8 @@ type worker struct {
 	send               func(workerUpdate)
 	log                *slog.Logger
 
-	// The channels contain pointers, because values would enlarge the frame of run, and with a larger
-	// frame the stack of an idle worker takes 8 KB instead of 4 KB.
+	// The channels contain pointers, because values would enlarge the frame of run. With a larger
+	// frame, the stack of an idle worker takes 8 KB instead of 4 KB.
 	messages   chan *workerMessage // capacity 1, see post
 	results    chan *actionResult
 	pullStarts chan *pullStart // messages from effects in progress

@@ -17,6 +17,11 @@ import (
 	"podd/manifest/wording"
 )
 
+// AttachTimeout is the time after which podd reports a volume that is not attached, or a certificate that
+// is not issued, as a problem. The kubelet has the same timeout for volumes. If the node has reached a limit
+// of attached volumes, the pod then fails; see Blocker.AttachLimitMessage.
+const AttachTimeout = 2*time.Minute + 3*time.Second
+
 // A csiVolume is a volume that a CSI driver provides to a pod. It is an inline volume, the
 // PersistentVolume pv that is bound to the claim, or the translation pv of an in-tree volume.
 type csiVolume struct {
@@ -222,11 +227,6 @@ func (o *lookup) mustAttach(d *csiVolume) bool {
 	spec := o.drivers[d.driver]
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
-
-// AttachTimeout is the time for which a pod waits for the attachment of its volumes, as in a kubelet. podd
-// reports a volume that is then not attached, or a certificate that is then not issued, as a problem. If
-// the node has reached a limit of attached volumes, the pod fails; see Blocker.AttachLimitMessage.
-const AttachTimeout = 2*time.Minute + 3*time.Second
 
 // attachLimitMessage returns the kubelet's message for a pod that fails because a volume exceeds the limit
 // of attached volumes; "" if the pod does not fail. As in a kubelet, the pod fails only if the CSIDriver of

@@ -126,9 +126,9 @@ var crioMetadataPattern = lazyregexp.New(`^(?:(?:checking signature of "[^"]*": 
 	`|Download config\.json digest sha256:[0-9a-f]{64} does not match expected sha256:[0-9a-f]{64})$`)
 
 // markUnreadable returns an error that matches runtime.ErrImageDamaged if err is the error of CRI-O's
-// ImageStatus for an image with a truncated manifest. Otherwise it returns err. The error "layer not known"
-// does not match, because it is also the error for all images if the list of the layers is on a file
-// system that is not mounted.
+// ImageStatus for an image with a truncated manifest. Otherwise it returns err. The error "layer not
+// known" does not match, because it is also the error for all images if the list of the layers is on a
+// file system that is not mounted.
 func markUnreadable(err error) error {
 	if isFileTruncated(err) {
 		return &callError{err.Error(), []error{runtime.ErrImageDamaged}}
