@@ -170,8 +170,8 @@ type sharedState struct {
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
 	objects         watchable[manifest.Objects]
-	volumesInUse    volumesInUse              // the volumes that must not be detached
-	limitErrors     watchable[map[string]int] // see recordLimitError
+	volumesInUse    volumesInUse                      // the volumes that must not be detached
+	limitErrors     watchable[map[string]limitErrors] // by CSI driver
 	podCertificates podCertificateStates
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
 	// status of the claim after an expansion.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,9 +33,10 @@ type fakeDrivers struct {
 	inUse      []csi.VolumeID
 	expansions []csi.Expansion
 	changed    chan struct{}
-	maxVolumes int64 // for UpdateMaxVolumes
-	updateErr  error // result of UpdateMaxVolumes
-	updates    int   // number of calls of UpdateMaxVolumes
+	maxVolumes int64         // for UpdateMaxVolumes
+	updateErr  error         // result of UpdateMaxVolumes
+	updates    int           // number of calls of UpdateMaxVolumes
+	continues  chan struct{} // UpdateMaxVolumes blocks until it is closed; nil means that UpdateMaxVolumes does not block
 }
 
 // changedLocked returns a channel that the next call of set closes. The caller must hold mu.
@@ -64,10 +66,20 @@ func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
 }
 
 // UpdateMaxVolumes sets MaxVolumes of a driver to maxVolumes.
-func (f *fakeDrivers) UpdateMaxVolumes(_ context.Context, name string) error {
+func (f *fakeDrivers) UpdateMaxVolumes(ctx context.Context, name string) error {
+	f.mu.Lock()
+	f.updates++
+	continues := f.continues
+	f.mu.Unlock()
+	if continues != nil {
+		select {
+		case <-continues:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	var err error
 	f.set(func() {
-		f.updates++
 		if err = f.updateErr; err != nil {
 			return
 		}
@@ -618,14 +630,13 @@ func TestVolumeLimit_Period(t *testing.T) {
 // not succeeded within refs.AttachTimeout.
 func TestAttachment_Limit(t *testing.T) {
 	for name, test := range map[string]struct {
-		period      int64
-		code        codes.Code
-		wantUpdates bool
-		wantExceeds bool
+		period  int64
+		code    codes.Code
+		isLimit bool // podd updates the maximum number and reports the exceeded limit
 	}{
-		"limit exceeded":                   {3600, codes.ResourceExhausted, true, true},
-		"limit exceeded, no update period": {0, codes.ResourceExhausted, false, true}, // package refs ignores ExceedsAttachLimit without an update period
-		"another error":                    {3600, codes.Internal, false, false},
+		"limit exceeded":                   {3600, codes.ResourceExhausted, true},
+		"limit exceeded, no update period": {0, codes.ResourceExhausted, false},
+		"another error":                    {3600, codes.Internal, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drivers := &fakeDrivers{registered: []csi.Driver{disk}, maxVolumes: 1}
@@ -644,21 +655,21 @@ func TestAttachment_Limit(t *testing.T) {
 					t.Errorf("before refs.AttachTimeout: got reason %+v, want %+v", got, want)
 				}
 				updates := drivers.takeUpdates()
-				if limit := l.publishedLimit(); updates > 0 != test.wantUpdates || limit == 1 != test.wantUpdates {
-					t.Errorf("after the first error: got %d updates, limit %d in the CSINode; want updates %t", updates, limit, test.wantUpdates)
+				if limit := l.publishedLimit(); updates > 0 != test.isLimit || limit == 1 != test.isLimit {
+					t.Errorf("after the first error: got %d updates, limit %d in the CSINode; want updates %t", updates, limit, test.isLimit)
 				}
 				l.advance(refs.AttachTimeout - 30*time.Second)
 				if got := l.missingAttachment(); got != want {
 					t.Errorf("shortly before refs.AttachTimeout: got reason %+v, want %+v", got, want)
 				}
 				l.advance(20 * time.Second)
-				want.ExceedsAttachLimit = test.wantExceeds
+				want.ExceedsAttachLimit = test.isLimit
 				if got := l.missingAttachment(); got != want {
 					t.Errorf("after refs.AttachTimeout: got reason %+v, want %+v", got, want)
 				}
 				drivers.takeUpdates()
 				l.change(func() { l.putPod(newPodWithVolumes("a", claimVolume("data")), "DELETED") })
-				l.putDriver(7200, "MODIFIED")
+				l.putDriver(test.period*2, "MODIFIED")
 				l.advance(10 * time.Minute)
 				if n := drivers.takeUpdates(); n > 0 {
 					t.Errorf("after the deletion of the pod and a change of the period: got %d updates, want none", n)
@@ -666,6 +677,96 @@ func TestAttachment_Limit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// addFailedDiskPod adds the pod of diskPod with a volume that cannot be attached because the node has
+// reached a limit.
+func (l *testNode) addFailedDiskPod() {
+	va := &storage.VolumeAttachment{}
+	va.Name = refs.AttachmentName(disk.Name, "h", "n1")
+	va.Status.AttachError = &storage.VolumeError{Message: "too many", ErrorCode: new(int32(codes.ResourceExhausted))}
+	l.change(func() {
+		l.putObject("volumeattachments", va, "ADDED")
+		l.putPod(diskPod(l), "ADDED")
+	})
+}
+
+// TestAttachment_LimitPeriodAdded checks that podd updates the maximum number of volumes at once when a
+// driver gains an update period after the attachment has failed. podd must not report the exceeded limit
+// before the update, but also if the update fails.
+func TestAttachment_LimitPeriodAdded(t *testing.T) {
+	for name, updateErr := range map[string]error{"updated": nil, "update failed": errors.New("broken")} {
+		t.Run(name, func(t *testing.T) {
+			drivers := &fakeDrivers{registered: []csi.Driver{disk}, maxVolumes: 1, updateErr: updateErr}
+			withDrivers(t, drivers, func(l *testNode) {
+				check := func(when string, wantUpdates, wantExceeds bool) {
+					t.Helper()
+					want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many", ExceedsAttachLimit: wantExceeds}
+					if n, got := drivers.takeUpdates(), l.missingAttachment(); n > 0 != wantUpdates || got != want {
+						t.Errorf("%s: got %d updates, reason %+v; want updates %t, reason %+v", when, n, got, wantUpdates, want)
+					}
+				}
+				l.putDriver(0, "ADDED")
+				l.addFailedDiskPod()
+				l.advance(refs.AttachTimeout + time.Minute)
+				check("no period", false, false)
+				l.putDriver(3600, "MODIFIED")
+				check("period added", true, false)
+				l.advance(maxCachedWait)
+				check("after the next attempt", true, true)
+				l.putDriver(0, "MODIFIED")
+				l.advance(maxCachedWait)
+				check("period removed", false, false)
+			})
+		})
+	}
+}
+
+// TestAttachment_LimitUpdateBlocked checks that podd does not report the exceeded limit before the
+// maximum number of volumes was updated, and that a change of the period during the update repeats the
+// update.
+func TestAttachment_LimitUpdateBlocked(t *testing.T) {
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}, maxVolumes: 1}
+	withDrivers(t, drivers, func(l *testNode) {
+		continues := make(chan struct{})
+		drivers.set(func() { drivers.continues = continues })
+		check := func(when string, wantUpdates, wantExceeds bool) {
+			t.Helper()
+			if n, got := drivers.takeUpdates(), l.missingAttachment(); n > 0 != wantUpdates || got.ExceedsAttachLimit != wantExceeds {
+				t.Errorf("%s: got %d updates, reason %+v; want updates %t, ExceedsAttachLimit %t", when, n, got, wantUpdates, wantExceeds)
+			}
+		}
+		l.putDriver(3600, "ADDED")
+		l.addFailedDiskPod()
+		l.advance(refs.AttachTimeout + time.Minute)
+		check("during the update", true, false)
+		l.putDriver(7200, "MODIFIED")
+		check("period changed during the update", true, false)
+		close(continues)
+		synctest.Wait()
+		drivers.takeUpdates()
+		l.advance(maxCachedWait)
+		check("after the update", true, true)
+	})
+}
+
+// TestAttachment_BusyNode checks that podd reads the attacher's error at the usual intervals on a node
+// whose status changes often.
+func TestAttachment_BusyNode(t *testing.T) {
+	withDrivers(t, &fakeDrivers{registered: []csi.Driver{disk}}, func(l *testNode) {
+		l.addFailedDiskPod()
+		l.countRequests()
+		for i := range 60 {
+			l.change(func() { l.setVolumesAttached(v1.UniqueVolumeName(fmt.Sprint("kubernetes.io/csi/other.example^", i))) })
+			l.advance(time.Second)
+		}
+		if got := l.missingAttachment(); got.Message != "AttachVolume.Attach failed: too many" {
+			t.Errorf("after a minute: got reason %+v, want the attacher's error \"too many\"", got)
+		}
+		if c := l.countRequests("GET volumeattachments"); c[0] < 8 || c[0] > 12 {
+			t.Errorf("after a minute: got %d GETs of VolumeAttachments, want 8 to 12", c[0])
+		}
+	})
 }
 
 // TestAttachment_LimitAfterDetachment checks that the wait for an attachment starts again when the volume
@@ -708,31 +809,35 @@ func TestAttachment_LimitAfterDetachment(t *testing.T) {
 	})
 }
 
-// TestAttachWait checks when an error of the attacher is final: after refs.AttachTimeout, and only if an
-// earlier check has recorded the error, so that podd has updated the maximum number of volumes.
+// TestAttachWait checks when an error of the attacher is final: after refs.AttachTimeout, and only if podd
+// has updated the maximum number of volumes after the previous error.
 func TestAttachWait(t *testing.T) {
 	limit, broken := attachError{error: errors.New("too many"), exceedsLimit: true}, attachError{error: errors.New("broken")}
 	for name, test := range map[string]struct {
 		waited    time.Duration
+		handled   int // value of limitErrors.handled
 		errs      []error
 		wantFinal bool
 		wantCount int
 	}{
-		"first error after the timeout":        {refs.AttachTimeout, []error{limit}, false, 1},
-		"repeated error after the timeout":     {refs.AttachTimeout, []error{limit, limit}, true, 2},
-		"repeated error before the timeout":    {refs.AttachTimeout - time.Minute, []error{limit, limit}, false, 2},
-		"another error before":                 {refs.AttachTimeout, []error{broken, limit}, false, 1},
-		"another error last":                   {refs.AttachTimeout, []error{limit, limit, broken}, false, 2},
-		"request failed after repeated errors": {refs.AttachTimeout, []error{limit, limit, errors.New("unreachable")}, false, 2},
-		"attached":                             {refs.AttachTimeout, []error{limit, limit, nil}, false, 2},
+		"first error after the timeout":        {refs.AttachTimeout, 0, []error{limit}, false, 1},
+		"repeated error after the timeout":     {refs.AttachTimeout, 1, []error{limit, limit}, true, 2},
+		"no update":                            {refs.AttachTimeout, 0, []error{limit, limit}, false, 2},
+		"no update after the previous error":   {refs.AttachTimeout, 1, []error{limit, limit, limit}, false, 3},
+		"repeated error before the timeout":    {refs.AttachTimeout - time.Minute, 1, []error{limit, limit}, false, 2},
+		"another error before":                 {refs.AttachTimeout, 1, []error{broken, limit}, false, 1},
+		"another error last":                   {refs.AttachTimeout, 2, []error{limit, limit, broken}, false, 2},
+		"request failed after repeated errors": {refs.AttachTimeout, 2, []error{limit, limit, errors.New("unreachable")}, false, 2},
+		"attached":                             {refs.AttachTimeout, 2, []error{limit, limit, nil}, false, 2},
 	} {
 		w, shared := attachWait{startedAt: time.Now().Add(-test.waited)}, &sharedState{}
+		shared.limitErrors.set(map[string]limitErrors{disk.Name: {handled: test.handled}})
 		for _, err := range test.errs {
 			w.handleError(err, diskVolume, shared)
 		}
 		last, _ := errors.AsType[attachError](w.err)
-		if counts, _ := shared.limitErrors.get(); last.isFinal != test.wantFinal || counts[disk.Name] != test.wantCount {
-			t.Errorf("%s: got final %t, %d recorded errors; want final %t, %d errors", name, last.isFinal, counts[disk.Name], test.wantFinal, test.wantCount)
+		if all, _ := shared.limitErrors.get(); last.isFinal != test.wantFinal || all[disk.Name].recorded != test.wantCount {
+			t.Errorf("%s: got final %t, %d recorded errors; want final %t, %d errors", name, last.isFinal, all[disk.Name].recorded, test.wantFinal, test.wantCount)
 		}
 	}
 }

@@ -75,13 +75,15 @@
 //
 // If a CSIDriver sets nodeAllocatableUpdatePeriodSeconds, podd requests the maximum number of volumes from
 // the driver after each period (volume_limit.go). It also does so each time it reads that the attacher
-// could not attach a volume because the node has reached a limit. A pod fails with the reason
-// VolumeAttachmentLimitExceeded if the error remains for as long as the kubelet waits, so that the
-// controller of the pod creates another pod. Each pod waits for this time, even if the attachment has
-// already failed for another pod. The differences are:
+// could not attach a volume because the node has reached a limit. If the error remains for as long as the
+// kubelet waits, the pod fails with the reason VolumeAttachmentLimitExceeded. Its controller then creates
+// another pod. Each pod waits for this time, even if the attachment has already failed for another pod.
+// podd differs from the kubelet in two ways:
 //
 //   - podd counts the wait from the admission of the pod. The kubelet counts it from the time at which
-//     the pod network is ready.
+//     the pod network is ready, unless the pod uses the network of the host. If the network becomes
+//     ready later than 2m03s after the admission and the node has still reached the limit, podd fails
+//     the pod at once. The kubelet waits for another 2m03s.
 //   - podd requests the number at the first error. The kubelet requests it only when it fails the pod.
 //
 // A bound claim of a CSI volume is read every 90 seconds, because it may have been resized.

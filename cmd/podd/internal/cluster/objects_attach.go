@@ -28,15 +28,14 @@ const firstAttachCheck = 5 * time.Second
 //
 // If the attacher reports that the node has reached a limit of attached volumes, the attacher may still
 // succeed, for example after another volume was detached. followAttachment therefore sends
-// ExceedsAttachLimit only if the VolumeAttachment still contains this error after refs.AttachTimeout.
-// Package plan also waits for this time after the admission of each pod, because several pods may use
-// the volume.
+// ExceedsAttachLimit only if the VolumeAttachment still contains this error after refs.AttachTimeout, and
+// podd has tried to update the limit of the driver. Package plan also waits for this time after the
+// admission of each pod, because several pods may use the volume.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
-	wait := attachWait{startedAt: time.Now()}
-	b := backoff{initialWait: firstLookupWait}
+	wait := newAttachWait()
 	for ctx.Err() == nil {
 		if l.hasObject {
-			wait = attachWait{startedAt: time.Now()} // in case the volume has been detached
+			wait = newAttachWait() // in case the volume has been detached
 		}
 		isReported, reportedChanged := shared.volumesInUse.isReported(volume)
 		n, nodesChanged := shared.findNode(node)
@@ -48,21 +47,19 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			l.reportPending(ctx, wait.startedAt, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
 		case !isAttached:
 			l.reportPending(ctx, wait.startedAt, wait.err, "volume %s is not attached yet according to the node's status", volume)
-			delay := withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck))
-			if rest := refs.AttachTimeout - time.Since(wait.startedAt); rest > 0 {
-				delay = min(delay, rest)
+			if wait.nextCheck.IsZero() {
+				wait.scheduleCheck()
 			}
-			check = time.After(delay)
+			check = time.After(time.Until(wait.nextCheck))
 		default:
 			metadata, err := l.client.confirmAttachment(ctx, node, volume, l.ref.Name)
 			if err == nil {
 				l.send(ctx, lookupResult{object: attachment(metadata)})
-				b = backoff{initialWait: firstLookupWait}
 				continue
 			}
 			wait.handleError(err, volume, shared)
 			l.reportPending(ctx, wait.startedAt, wait.err, "volume %s: %v", volume, withoutHost(err))
-			check = time.After(withJitter(b.nextUpTo(maxUncachedWait)))
+			check = time.After(withJitter(wait.backoff.nextUpTo(maxUncachedWait)))
 		}
 		select {
 		case <-reportedChanged:
@@ -71,6 +68,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			if isReported && !isAttached {
 				_, err := l.client.getAttachment(ctx, volume, l.ref.Name)
 				wait.handleError(err, volume, shared)
+				wait.scheduleCheck()
 			}
 		case <-ctx.Done():
 		}
@@ -99,19 +97,38 @@ type attachError struct {
 	error
 	exceedsLimit bool // the node has reached a limit of attached volumes
 	isFinal      bool // exceedsLimit is set, and pods that have waited for refs.AttachTimeout fail
+	recorded     int  // result of recordLimitError if exceedsLimit is set
 }
 
 // An attachWait is the wait of a lookup for the attachment of a volume.
 type attachWait struct {
 	startedAt time.Time
 	err       error // the attachError that handleError has found; nil if there is none
+	// nextCheck is the time of the next check of a volume that is not attached according to the Node's
+	// status. It is zero until the first check is scheduled.
+	nextCheck time.Time
+	backoff   backoff // for the checks
+}
+
+// newAttachWait returns an attachWait that starts now.
+func newAttachWait() attachWait {
+	return attachWait{startedAt: time.Now(), backoff: backoff{initialWait: firstLookupWait}}
+}
+
+// scheduleCheck sets nextCheck. One check is at the end of refs.AttachTimeout.
+func (w *attachWait) scheduleCheck() {
+	delay := withJitter(max(w.backoff.nextUpTo(maxCachedWait), firstAttachCheck))
+	if rest := refs.AttachTimeout - time.Since(w.startedAt); rest > 0 {
+		delay = min(delay, rest)
+	}
+	w.nextCheck = time.Now().Add(delay)
 }
 
 // handleError sets w.err to the attachError in err, which a request has just returned, or to nil. If the
 // node has reached a limit of attached volumes, handleError records this in shared, so that podd updates
-// the limit of the driver. The first such error is not final, even after refs.AttachTimeout, because
-// podd must update the limit before a pod fails. Otherwise the scheduler could bind the replacement of
-// the pod to this node.
+// the limit of the driver. Even after refs.AttachTimeout, such an error is final only if podd has tried to
+// update the limit after the previous error. Otherwise the pod could fail before the update, and the
+// scheduler could bind the replacement of the pod to this node.
 func (w *attachWait) handleError(err error, volume v1.UniqueVolumeName, shared *sharedState) {
 	e, ok := errors.AsType[attachError](err)
 	if !ok {
@@ -119,9 +136,11 @@ func (w *attachWait) handleError(err error, volume v1.UniqueVolumeName, shared *
 		return
 	}
 	if e.exceedsLimit {
+		driver := refs.VolumeDriver(volume)
 		previous, _ := errors.AsType[attachError](w.err)
-		e.isFinal = previous.exceedsLimit && time.Since(w.startedAt) >= refs.AttachTimeout
-		recordLimitError(&shared.limitErrors, refs.VolumeDriver(volume))
+		all, _ := shared.limitErrors.get()
+		e.isFinal = previous.exceedsLimit && all[driver].handled >= previous.recorded && time.Since(w.startedAt) >= refs.AttachTimeout
+		e.recorded = recordLimitError(&shared.limitErrors, driver)
 	}
 	w.err = e
 }

@@ -19,7 +19,16 @@ import (
 type volumeLimitUpdater struct {
 	o           *Options
 	drivers     *watchable[snapshot[*storage.CSIDriver]]
-	limitErrors *watchable[map[string]int] // see recordLimitError
+	limitErrors *watchable[map[string]limitErrors] // by driver
+}
+
+// limitErrors counts the attempts to attach volumes of a CSI driver that failed because the node has
+// reached a limit of attached volumes. A lookup may count the same attempt several times.
+type limitErrors struct {
+	recorded int // number of these attempts
+	// handled is the value of recorded when the last completed call of UpdateMaxVolumes began. It is 0 if
+	// the driver requires no periodic updates.
+	handled int
 }
 
 // A limitUpdate describes a running goroutine that updates the maximum number of volumes of one driver.
@@ -45,6 +54,7 @@ func (u *volumeLimitUpdater) run(ctx context.Context) {
 				delete(updates, name)
 			}
 		}
+		u.resetHandled(periods)
 		for name, period := range periods {
 			if _, isRunning := updates[name]; isRunning {
 				continue
@@ -79,17 +89,28 @@ func updatePeriods(registered []csi.Driver, drivers map[types.NamespacedName]*st
 	return periods
 }
 
+// resetHandled sets handled to 0 for the drivers without a period. If such a driver gains a period,
+// updateDriver updates the maximum number of volumes at once if an attachment has failed before.
+func (u *volumeLimitUpdater) resetHandled(periods map[string]time.Duration) {
+	all, _ := u.limitErrors.get()
+	for name := range all {
+		if periods[name] == 0 {
+			updateLimitErrors(u.limitErrors, name, func(e *limitErrors) { e.handled = 0 })
+		}
+	}
+}
+
 // updateDriver updates the maximum number of volumes of a driver after each period, and when an attachment
-// has failed because of the limit of the driver, until ctx is done. It ignores attachments that have
-// failed before the call. If the volume is still not attached, the lookup records the error again.
+// has failed because of the limit of the driver, until ctx is done. It sets handled after each update,
+// even if the update has failed.
 func (u *volumeLimitUpdater) updateDriver(ctx context.Context, name string, period time.Duration) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
-	initialCounts, _ := u.limitErrors.get()
-	handled, lastErr := initialCounts[name], ""
+	lastErr := ""
 	for {
-		counts, changed := u.limitErrors.get()
-		if counts[name] == handled {
+		all, changed := u.limitErrors.get()
+		recorded := all[name].recorded
+		if all[name].handled == recorded {
 			select {
 			case <-ticker.C:
 			case <-changed:
@@ -98,8 +119,13 @@ func (u *volumeLimitUpdater) updateDriver(ctx context.Context, name string, peri
 				return
 			}
 		}
-		handled = counts[name]
-		switch err := u.o.CSI.UpdateMaxVolumes(ctx, name); {
+		err := u.o.CSI.UpdateMaxVolumes(ctx, name)
+		updateLimitErrors(u.limitErrors, name, func(e *limitErrors) {
+			if ctx.Err() == nil { // checked in this function, so that a cancelled goroutine does not undo resetHandled
+				e.handled = recorded
+			}
+		})
+		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
@@ -111,13 +137,24 @@ func (u *volumeLimitUpdater) updateDriver(ctx context.Context, name string, peri
 	}
 }
 
-// recordLimitError counts an attempt to attach a volume of a CSI driver that failed because the node has
-// reached a limit of attached volumes. counts contains the number of these attempts by driver.
-func recordLimitError(counts *watchable[map[string]int], driver string) {
-	counts.update(func(old map[string]int) map[string]int {
-		next := map[string]int{}
+// recordLimitError records an attempt to attach a volume of a CSI driver that failed because the node has
+// reached a limit of attached volumes. It returns the new number of recorded attempts.
+func recordLimitError(all *watchable[map[string]limitErrors], driver string) (recorded int) {
+	updateLimitErrors(all, driver, func(e *limitErrors) {
+		e.recorded++
+		recorded = e.recorded
+	})
+	return recorded
+}
+
+// updateLimitErrors calls change with the limitErrors of a driver and stores the changed value.
+func updateLimitErrors(all *watchable[map[string]limitErrors], driver string, change func(*limitErrors)) {
+	all.update(func(old map[string]limitErrors) map[string]limitErrors {
+		next := map[string]limitErrors{}
 		maps.Copy(next, old)
-		next[driver]++
+		e := next[driver]
+		change(&e)
+		next[driver] = e
 		return next
 	})
 }
