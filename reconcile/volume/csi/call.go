@@ -54,15 +54,22 @@ type session struct {
 // openSession opens a session with the registered driver of this name. The caller must close the
 // session.
 func (d *Drivers) openSession(name string) (*session, error) {
-	d.mu.Lock()
-	r := d.drivers[name]
+	r, driver := d.findDriver(name)
 	if r == nil {
-		d.mu.Unlock()
 		return nil, &notRegisteredError{name, d.registryDir()}
 	}
-	driver := r.Driver
-	d.mu.Unlock()
 	return d.connect(driver)
+}
+
+// findDriver returns the registration of a driver and a copy of its Driver. r is nil if no driver with this
+// name is registered.
+func (d *Drivers) findDriver(name string) (r *registration, driver Driver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r = d.drivers[name]; r != nil {
+		driver = r.Driver
+	}
+	return r, driver
 }
 
 func (d *Drivers) connect(driver Driver) (*session, error) {

@@ -6,14 +6,10 @@ import "context"
 // the result of Registered. It ignores the rest of the response, because a CSINode cannot change it. If
 // no driver with this name is registered, UpdateMaxVolumes does nothing.
 func (d *Drivers) UpdateMaxVolumes(ctx context.Context, name string) error {
-	d.mu.Lock()
-	r := d.drivers[name]
+	r, driver := d.findDriver(name)
 	if r == nil {
-		d.mu.Unlock()
 		return nil
 	}
-	driver := r.Driver
-	d.mu.Unlock()
 	if err := d.getInfoOnce(ctx, &driver); err != nil {
 		return err
 	}
