@@ -641,14 +641,8 @@ func TestAttachment_Limit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			drivers := &fakeDrivers{registered: []csi.Driver{disk}, maxVolumes: 1}
 			withDrivers(t, drivers, func(l *testNode) {
-				va := &storage.VolumeAttachment{}
-				va.Name = refs.AttachmentName(disk.Name, "h", "n1")
-				va.Status.AttachError = &storage.VolumeError{Message: "too many", ErrorCode: new(int32(test.code))}
 				l.putDriver(test.period, "ADDED")
-				l.change(func() {
-					l.putObject("volumeattachments", va, "ADDED")
-					l.putPod(diskPod(l), "ADDED")
-				})
+				l.addFailedDiskPod(test.code)
 				l.advance(20 * time.Second)
 				want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many"}
 				if got := l.missingAttachment(); got != want {
@@ -679,16 +673,27 @@ func TestAttachment_Limit(t *testing.T) {
 	}
 }
 
-// addFailedDiskPod adds the pod of diskPod with a volume that cannot be attached because the node has
-// reached a limit.
-func (l *testNode) addFailedDiskPod() {
+// addFailedDiskPod adds the pod of diskPod with a volume whose attacher has failed with a code.
+func (l *testNode) addFailedDiskPod(code codes.Code) {
 	va := &storage.VolumeAttachment{}
 	va.Name = refs.AttachmentName(disk.Name, "h", "n1")
-	va.Status.AttachError = &storage.VolumeError{Message: "too many", ErrorCode: new(int32(codes.ResourceExhausted))}
+	va.Status.AttachError = &storage.VolumeError{Message: "too many", ErrorCode: new(int32(code))}
 	l.change(func() {
 		l.putObject("volumeattachments", va, "ADDED")
 		l.putPod(diskPod(l), "ADDED")
 	})
+}
+
+// limitChecker returns a function that checks whether podd has updated the maximum number of volumes since
+// the last check, and the reason why the volume of addFailedDiskPod is not attached.
+func limitChecker(t *testing.T, l *testNode, drivers *fakeDrivers) func(when string, wantUpdates, wantExceeds bool) {
+	return func(when string, wantUpdates, wantExceeds bool) {
+		t.Helper()
+		want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many", ExceedsAttachLimit: wantExceeds}
+		if n, got := drivers.takeUpdates(), l.missingAttachment(); n > 0 != wantUpdates || got != want {
+			t.Errorf("%s: got %d updates, reason %+v; want updates %t, reason %+v", when, n, got, wantUpdates, want)
+		}
+	}
 }
 
 // TestAttachment_LimitPeriodAdded checks that podd updates the maximum number of volumes at once when a
@@ -699,15 +704,9 @@ func TestAttachment_LimitPeriodAdded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			drivers := &fakeDrivers{registered: []csi.Driver{disk}, maxVolumes: 1, updateErr: updateErr}
 			withDrivers(t, drivers, func(l *testNode) {
-				check := func(when string, wantUpdates, wantExceeds bool) {
-					t.Helper()
-					want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many", ExceedsAttachLimit: wantExceeds}
-					if n, got := drivers.takeUpdates(), l.missingAttachment(); n > 0 != wantUpdates || got != want {
-						t.Errorf("%s: got %d updates, reason %+v; want updates %t, reason %+v", when, n, got, wantUpdates, want)
-					}
-				}
+				check := limitChecker(t, l, drivers)
 				l.putDriver(0, "ADDED")
-				l.addFailedDiskPod()
+				l.addFailedDiskPod(codes.ResourceExhausted)
 				l.advance(refs.AttachTimeout + time.Minute)
 				check("no period", false, false)
 				l.putDriver(3600, "MODIFIED")
@@ -730,14 +729,9 @@ func TestAttachment_LimitUpdateBlocked(t *testing.T) {
 	withDrivers(t, drivers, func(l *testNode) {
 		continues := make(chan struct{})
 		drivers.set(func() { drivers.continues = continues })
-		check := func(when string, wantUpdates, wantExceeds bool) {
-			t.Helper()
-			if n, got := drivers.takeUpdates(), l.missingAttachment(); n > 0 != wantUpdates || got.ExceedsAttachLimit != wantExceeds {
-				t.Errorf("%s: got %d updates, reason %+v; want updates %t, ExceedsAttachLimit %t", when, n, got, wantUpdates, wantExceeds)
-			}
-		}
+		check := limitChecker(t, l, drivers)
 		l.putDriver(3600, "ADDED")
-		l.addFailedDiskPod()
+		l.addFailedDiskPod(codes.ResourceExhausted)
 		l.advance(refs.AttachTimeout + time.Minute)
 		check("during the update", true, false)
 		l.putDriver(7200, "MODIFIED")
@@ -754,7 +748,7 @@ func TestAttachment_LimitUpdateBlocked(t *testing.T) {
 // whose status changes often.
 func TestAttachment_BusyNode(t *testing.T) {
 	withDrivers(t, &fakeDrivers{registered: []csi.Driver{disk}}, func(l *testNode) {
-		l.addFailedDiskPod()
+		l.addFailedDiskPod(codes.ResourceExhausted)
 		l.countRequests()
 		for i := range 60 {
 			l.change(func() { l.setVolumesAttached(v1.UniqueVolumeName(fmt.Sprint("kubernetes.io/csi/other.example^", i))) })
