@@ -10,9 +10,9 @@ import (
 	"podd/manifest"
 )
 
-// runOnceFields are the fields that have an effect with --runonce, and fields of which only some values
-// are ignored and cause a warning of their own: memoryReservationPolicy and enforceNodeAllocatable. All
-// other fields that podd supports must cause a warning.
+// runOnceFields are the fields that have an effect with --runonce. podd ignores only some values of
+// memoryReservationPolicy and enforceNodeAllocatable, and warns about these values. All other fields that
+// podd supports must cause a warning.
 var runOnceFields = newSet(
 	"kind", "apiVersion", "runOnce",
 	"staticPodPath", "staticPodURL", "staticPodURLHeader",
