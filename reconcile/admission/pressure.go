@@ -20,8 +20,10 @@ const nodePressureReason = "NodePressure"
 // are those of a kubelet (Admit in pkg/kubelet/eviction/eviction_manager.go). Critical pods are
 // admitted. If memory pressure is the only condition, pods are also admitted if they are not
 // BestEffort or tolerate the taint of memory pressure. A kubelet also admits every static pod, but
-// in podd, a pod of a file or URL waits. A version that was admitted before keeps running. While
-// the conditions are unknown, all pods except critical ones wait.
+// in podd, a pod of a file or URL waits. An evicted pod waits until all conditions have ended,
+// because its memory usage may have caused the pressure; a kubelet does not start it again. A
+// version that was admitted before keeps running. While the conditions are unknown, all pods except
+// critical ones wait.
 func (l Limits) checkPressure(c candidate) plan.Verdict {
 	if l.Pressure == (pressure.Conditions{}) && !l.PressureUnknown || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() && !c.WaitsForRestart {
 		return plan.Verdict{}
@@ -31,7 +33,7 @@ func (l Limits) checkPressure(c candidate) plan.Verdict {
 		v.IsPreliminary = true
 		return v
 	}
-	if l.Pressure == (pressure.Conditions{Memory: true}) && mayRunUnderMemoryPressure(c.Desired.Object) {
+	if l.Pressure == (pressure.Conditions{Memory: true}) && !c.WaitsForRestart && mayRunUnderMemoryPressure(c.Desired.Object) {
 		return plan.Verdict{}
 	}
 	if c.traits().FailsIfRejected {

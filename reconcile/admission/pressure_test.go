@@ -79,7 +79,11 @@ func TestAdmission_Pressure(t *testing.T) {
 // TestAdmission_EvictedPod checks the verdict of an evicted pod that runs again: it waits while it is
 // being stopped and while the node is under pressure, and then is admitted like a new pod.
 func TestAdmission_EvictedPod(t *testing.T) {
-	evicted := &manifest.Pod{UID: "u", Hash: "v1:a", Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}}
+	// The pod is burstable and tolerates memory pressure.
+	evicted := &manifest.Pod{UID: "u", Hash: "v1:a", Object: &v1.Pod{Spec: v1.PodSpec{
+		Containers:  []v1.Container{{Name: "app", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")}}}},
+		Tolerations: []v1.Toleration{{Key: v1.TaintNodeMemoryPressure, Operator: v1.TolerationOpExists}},
+	}}}
 	for name, test := range map[string]struct {
 		conditions            pressure.Conditions
 		windingDown, admitted bool
@@ -89,6 +93,7 @@ func TestAdmission_EvictedPod(t *testing.T) {
 		"being stopped":                     {windingDown: true, want: plan.Wait},
 		"stopped":                           {want: plan.Admit},
 		"stopped, node under pressure":      {conditions: pressure.Conditions{Disk: true}, want: plan.Wait},
+		"stopped, memory is short":          {conditions: pressure.Conditions{Memory: true}, want: plan.Wait},
 		"stopped, node full":                {others: 1, want: plan.Reject},
 		"admitted before":                   {admitted: true, want: plan.Admit},
 		"admitted before, pressure returns": {conditions: pressure.Conditions{Disk: true}, admitted: true, want: plan.Wait},
