@@ -414,6 +414,24 @@ func TestManager_ChangedWhileStopped(t *testing.T) {
 	})
 }
 
+// TestManager_LeftCluster checks that a configuration that changed while podd was stopped passes its trial
+// if podd is started without --kubeconfig, because there is no API server that could respond.
+func TestManager_LeftCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.health.Store(&Health{Runtime: true, HasCluster: true, APIServer: true})
+		n.trust()
+		n.stop()
+		n.write("maxPods: 2")
+		n.health.Store(&Health{Runtime: true})
+		n.start()
+		n.wait(trialPeriod + checkInterval)
+		n.wantRunning(2, "")
+		n.wantTrial(false)
+		n.stop()
+	})
+}
+
 // TestManager_LongRuns checks that crashes after long runs do not end a trial that waits for the API
 // server.
 func TestManager_LongRuns(t *testing.T) {
