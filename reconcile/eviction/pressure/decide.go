@@ -51,7 +51,8 @@ type Decision struct {
 	// Conditions contains the state of each pressure condition.
 	Conditions Conditions
 	// Met contains the thresholds that are met or not resolved, in the order of Signals. Due contains
-	// those that the node must act on, the most urgent first.
+	// those that the node must act on, the most urgent first: memory before other resources, then hard
+	// before soft thresholds, then in the order of Signals.
 	Met, Due []MetThreshold
 	// WakeAt is the next time at which the decision changes although the observations stay the same;
 	// zero means never.
@@ -127,8 +128,22 @@ func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 			d.Met = append(d.Met, t.newMet(observation))
 		}
 	}
+	order.Stable(d.Due, func(a, b MetThreshold) int { return a.urgency() - b.urgency() })
 	d.setConditions(p.TransitionPeriod, now)
 	return d
+}
+
+// urgency returns a number that is lower for thresholds that must be acted on first. Memory comes first,
+// because a shortage of memory can make the node unresponsive. A hard threshold comes before a soft
+// threshold, because a pod that is evicted because of a soft threshold may need its whole grace period.
+func (t Threshold) urgency() (n int) {
+	if t.Signal.Resource() != v1.ResourceMemory {
+		n += 2
+	}
+	if !t.IsHard() {
+		n++
+	}
+	return n
 }
 
 // setConditions sets d.Conditions from the last times at which thresholds were met.

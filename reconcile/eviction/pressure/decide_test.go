@@ -140,6 +140,32 @@ func TestDecide_Signals(t *testing.T) {
 	}
 }
 
+// TestDecide_Urgency checks that memory comes before other resources, and that otherwise a hard
+// threshold comes before a soft threshold of another signal, because the pod that is evicted because of
+// a soft threshold may need its whole grace period.
+func TestDecide_Urgency(t *testing.T) {
+	threshold := func(s Signal, grace time.Duration) Threshold {
+		return Threshold{Signal: s, Limit: Limit{Share: .1}, GracePeriod: grace}
+	}
+	p := Policy{Thresholds: []Threshold{
+		threshold(AllocatableMemoryAvailable, 0), threshold(PIDAvailable, 0), threshold(ImagefsInodesFree, 0),
+		threshold(MemoryAvailable, time.Minute), threshold(NodefsAvailable, time.Minute),
+	}}
+	o := Observations{Signals: map[Signal]Observation{}, Layout: oneDisk}
+	for _, s := range []Signal{MemoryAvailable, AllocatableMemoryAvailable, NodefsAvailable, ImagefsInodesFree, PIDAvailable} {
+		o.Signals[s] = Observation{1000, 1}
+	}
+	d := Decide(p, Decide(p, State{}, o, began).State, o, began.Add(time.Minute))
+	var got []Signal
+	for _, m := range d.Due {
+		got = append(got, m.Signal)
+	}
+	want := []Signal{AllocatableMemoryAvailable, MemoryAvailable, ImagefsInodesFree, PIDAvailable, NodefsAvailable}
+	if !slices.Equal(got, want) {
+		t.Errorf("due: got %v, want %v", got, want)
+	}
+}
+
 func TestLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit               Limit
@@ -232,8 +258,17 @@ func checkDue(t *rapid.T, d Decision, o Observations) {
 			t.Fatalf("due threshold %+v: got its condition false, want true", m)
 		}
 	}
-	if !slices.IsSortedFunc(d.Due, func(a, b MetThreshold) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) }) {
-		t.Fatalf("due thresholds: got %+v, want the order of Signals", d.Due)
+	rank := func(m MetThreshold) (n int) {
+		if m.Signal.Resource() != v1.ResourceMemory {
+			n += 2 * len(Signals)
+		}
+		if !m.IsHard() {
+			n += len(Signals)
+		}
+		return n + slices.Index(Signals, m.Signal)
+	}
+	if !slices.IsSortedFunc(d.Due, func(a, b MetThreshold) int { return rank(a) - rank(b) }) {
+		t.Fatalf("due thresholds: got %+v, want memory first, hard thresholds before soft thresholds, and then the order of Signals", d.Due)
 	}
 }
 

@@ -21,8 +21,7 @@ const (
 	PIDAvailable               Signal = "pid.available"
 )
 
-// Signals contains all signals. Thresholds are acted on in this order: as in a kubelet, memory comes
-// first, because a shortage of memory can make the node unresponsive.
+// Signals contains all signals. Thresholds of equal urgency are acted on in this order.
 var Signals = []Signal{
 	MemoryAvailable, AllocatableMemoryAvailable, NodefsAvailable, NodefsInodesFree, ImagefsAvailable, ImagefsInodesFree,
 	ContainerfsAvailable, ContainerfsInodesFree, PIDAvailable,
