@@ -174,8 +174,8 @@ func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressu
 		if !isEvictable(r) {
 			continue
 		}
-		byPod[r.Pod] = r
-		c := pressure.Candidate{Pod: r.Pod, Usage: usage[r.Pod.UID]}
+		c := pressure.Candidate{Pod: allocatedPod(r), Usage: usage[r.Pod.UID]}
+		byPod[c.Pod] = r
 		switch {
 		case !m.stuckPods[idOf(r)]:
 			candidates = append(candidates, c)
@@ -188,6 +188,15 @@ func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressu
 		return pressure.Candidate{}, nil
 	}
 	return ranking[0], byPod[ranking[0].Pod]
+}
+
+// allocatedPod returns the pod of r with the requests with which it runs. A request that the node has not
+// admitted must not protect the pod from an eviction; a kubelet uses the same requests.
+func allocatedPod(r *state.Report) *v1.Pod {
+	if len(r.ReservedVersions) == 0 { // the pod is not desired any more
+		return r.Pod
+	}
+	return r.ReservedVersions[0].Object
 }
 
 // gracePeriod returns the grace period of a pod that is evicted because of t. For a soft threshold,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -496,6 +497,29 @@ func TestManager_Undeletable(t *testing.T) {
 		m.run("deleted", 0, 900)
 		m.checkAgain(t, "another pod with the same UID", evictionCheckInterval, "deleted")
 	})
+}
+
+// TestManager_PendingResize checks that a pod is ranked by the requests with which it runs, and not by
+// requests that the node has not admitted.
+func TestManager_PendingResize(t *testing.T) {
+	m := newManagerTest(hardPolicy)
+	m.run("web", 0, 100)
+	m.run("grows", 0, 900)
+	r := *m.reports["grows"]
+	withRequest := func(memory string) *v1.Pod {
+		pod := r.Pod.DeepCopy()
+		pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse(memory)}
+		return pod
+	}
+	desired, allocated := *r.Version, *r.Version
+	desired.Object, allocated.Object = withRequest("1Ti"), withRequest("10")
+	r.Pod, r.Version, r.ReservedVersions, r.IsResizePending = desired.Object, &desired, []*manifest.Pod{&allocated}, true
+	m.reports["grows"] = &r
+	m.node.memory = 50
+	m.checkAgain(t, "short of memory", evictionCheckInterval, "grows")
+	if got, want := m.evicted["grows"].Message, "Container app was using 900, request is 10, "; !strings.Contains(got, want) {
+		t.Errorf("message: got %q, want %q in it", got, want)
+	}
 }
 
 // TestManager_NotEvicted checks that a pod whose eviction had no effect in time is evicted again, but
