@@ -41,6 +41,7 @@ type Manager struct {
 	// cleanupDeadline is the time after which the Manager does not wait for finished pods during the current
 	// shortage; zero if it has not waited yet.
 	cleanupDeadline time.Time
+	startDeadline   time.Time // the time after which the Manager acts even if pods are unknown; zero before the first shortage
 }
 
 // ManagerOptions are the options of a Manager. All except OnEvict are required.
@@ -53,8 +54,10 @@ type ManagerOptions struct {
 	Publish func(context.Context, Published)
 	Record  func([]event.Event)
 	Reports func() []*state.Report // returns the current pods
-	Router  evictor
-	Usage   UsageReader
+	// IsStarting reports whether Reports may omit pods that exist on the node.
+	IsStarting func() bool
+	Router     evictor
+	Usage      UsageReader
 	// To make space on a file system, Containers removes dead containers, Images removes unused images
 	// that have reached the minimum age, YoungImages removes all unused images, and Logs removes the
 	// logs of finished pods.

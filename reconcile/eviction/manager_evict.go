@@ -19,6 +19,8 @@ const (
 	// evictionCheckInterval is the interval between checks while an evicted pod is being stopped or a
 	// finished pod is being cleaned up.
 	evictionCheckInterval = time.Second
+	// startCheckInterval is the interval between checks while podd starts and does not know all pods.
+	startCheckInterval = 100 * time.Millisecond
 	// cleanupTimeout is the time after the grace period in which an evicted pod must have stopped.
 	// After that, another pod is evicted. A kubelet uses the same value.
 	cleanupTimeout = 30 * time.Second
@@ -34,10 +36,13 @@ const (
 
 // act reclaims the resource of the most urgent threshold, or evicts a pod. It returns the time until
 // the next check. It does nothing while an evicted pod is being stopped or a finished pod is being
-// cleaned up, because this may be sufficient. If there is no pod to evict, it acts on a threshold only
-// once in observeInterval, because the kernel may send notifications more often.
+// cleaned up, because this may be sufficient, and while podd starts. If there is no pod to evict, it acts
+// on a threshold only once in observeInterval, because the kernel may send notifications more often.
 func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observation, reports []*state.Report) time.Duration {
 	met := d.Due[0]
+	if m.isStarting(time.Now()) {
+		return startCheckInterval
+	}
 	if m.isEvicting(reports, met.IsHard(), time.Now()) || m.mustAwaitCleanup(reports, met.Signal, time.Now()) {
 		return evictionCheckInterval
 	}
@@ -52,6 +57,19 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observa
 		m.retryAt[met.Threshold] = time.Now().Add(observeInterval)
 	}
 	return wait
+}
+
+// isStarting reports whether the Manager must wait because podd has just started and does not know all
+// pods. An unknown pod may be the first one to evict, or one that an earlier podd process has evicted. The
+// wait is limited to observeInterval, so that evictions do not depend on a source or worker that hangs.
+func (m *Manager) isStarting(now time.Time) bool {
+	if !m.o.IsStarting() {
+		return false
+	}
+	if m.startDeadline.IsZero() {
+		m.startDeadline = now.Add(observeInterval)
+	}
+	return now.Before(m.startDeadline)
 }
 
 // reclaimOrEvict reclaims the resource of the first threshold or, if this is not sufficient, evicts

@@ -41,6 +41,7 @@ type managerTest struct {
 
 	usageErr   error
 	usageHangs bool
+	isStarting bool
 }
 
 // fakeReclaimer makes disk space available when Reclaim is called.
@@ -82,8 +83,8 @@ func newManagerTest(p pressure.Policy) *managerTest {
 				m.events = append(m.events, e.Type+" "+e.Reason+": "+e.Message)
 			}
 		},
-		Reports: func() []*state.Report { return slices.Collect(maps.Values(m.reports)) },
-		Log:     slog.New(slog.NewTextHandler(&m.log, nil)),
+		Reports: func() []*state.Report { return slices.Collect(maps.Values(m.reports)) }, IsStarting: func() bool { return m.isStarting },
+		Log: slog.New(slog.NewTextHandler(&m.log, nil)),
 	})
 	return m
 }
@@ -549,6 +550,35 @@ func TestManager_Restarted(t *testing.T) {
 	m.checkAgain(t, "being stopped", evictionCheckInterval)
 	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now().Add(-time.Hour)}, plan.PhaseWindDown)
 	m.checkAgain(t, "does not stop", evictionCheckInterval, "web")
+}
+
+// TestManager_Start checks that no pod is evicted at the start of podd until all pods are known, because
+// an unknown pod may be the first one to evict, or one that an earlier podd process has evicted. If a
+// pod stays unknown, others are evicted after observeInterval.
+func TestManager_Start(t *testing.T) {
+	for _, isHung := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newManagerTest(hardPolicy)
+			m.isStarting = true
+			m.node.memory = 50
+			m.checkAgain(t, "no pod is known", startCheckInterval)
+			m.run("important", 10, 900)
+			m.checkAgain(t, "one pod is known", startCheckInterval)
+			time.Sleep(observeInterval - 1)
+			m.checkAgain(t, "still starting", startCheckInterval)
+			if m.events != nil {
+				t.Errorf("events while podd starts: got %q, want none", m.events)
+			}
+			if isHung {
+				time.Sleep(1)
+				m.checkAgain(t, "a pod stays unknown", evictionCheckInterval, "important")
+				return
+			}
+			m.run("other", 0, 900)
+			m.isStarting = false
+			m.checkAgain(t, "all pods are known", evictionCheckInterval, "other")
+		})
+	}
 }
 
 // TestManager_OnEvict checks that the age of the observation that OnEvict gets includes the time

@@ -13,8 +13,9 @@ import (
 
 // A ReportCache contains the last report of each pod. It is safe for concurrent use.
 type ReportCache struct {
-	mu   sync.Mutex // guards pods
-	pods map[types.NamespacedName]*state.Report
+	mu        sync.Mutex // guards the following fields
+	pods      map[types.NamespacedName]*state.Report
+	hasLoaded bool // whether all pods that exist are known
 }
 
 // NewReportCache returns an empty cache.
@@ -26,6 +27,7 @@ func NewReportCache() *ReportCache {
 func (r *ReportCache) Apply(c reconcile.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.hasLoaded = r.hasLoaded || !c.Starting
 	for _, report := range c.Removed {
 		delete(r.pods, report.Key)
 	}
@@ -41,4 +43,11 @@ func (r *ReportCache) All() []*state.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.pods))
+}
+
+// IsStarting reports whether All may omit pods that exist on the node, because podd has just started.
+func (r *ReportCache) IsStarting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.hasLoaded
 }

@@ -92,7 +92,8 @@ func TestPressureTask_Publish(t *testing.T) {
 				Thresholds:       []pressure.Threshold{{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100}, GracePeriod: time.Hour}},
 				TransitionPeriod: 5 * time.Minute,
 			},
-			Observer: n, Memory: n, Usage: n, Publish: p.publish, Record: p.record, Reports: func() []*state.Report { return nil }, Log: p.log,
+			Observer: n, Memory: n, Usage: n, Publish: p.publish, Record: p.record, Reports: func() []*state.Report { return nil },
+			IsStarting: func() bool { return false }, Log: p.log,
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
