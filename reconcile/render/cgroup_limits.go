@@ -131,7 +131,10 @@ func QOSCgroups(n Node, sum QOSRequests) []Cgroup {
 		return nil
 	}
 	systemd := n.CgroupDriver == "systemd"
-	kubepods := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, CPUs: n.CPUs, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
+	kubepods := Cgroup{
+		Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, CPUs: n.CPUs, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids,
+		HugePages: unlimitedHugePages(n.HugePageSizes),
+	}
 	if n.AllPodsLimit.MilliCPU > 0 {
 		kubepods.CPUShares = cpuShares(n.AllPodsLimit.MilliCPU)
 	}

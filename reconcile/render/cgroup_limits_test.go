@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
 )
@@ -84,15 +86,19 @@ func TestCgroup_WithLimitsAtLeast(t *testing.T) {
 	}
 }
 
-// TestQOSCgroups checks the limits of the cgroup of all pods and of the QoS classes.
+// TestQOSCgroups checks the limits of the cgroup of all pods and of the QoS classes. The limit of huge pages,
+// which an earlier kubelet may have set, must be removed.
 func TestQOSCgroups(t *testing.T) {
-	n := Node{CPUs: "0-3", AllPodsLimit: Resources{MilliCPU: 2000, Memory: 1 << 30, Pids: 1000}}
+	n := Node{CPUs: "0-3", AllPodsLimit: Resources{MilliCPU: 2000, Memory: 1 << 30, Pids: 1000}, HugePageSizes: []string{"2MB", "1GB"}}
 	want := []Cgroup{
-		{Path: "/kubepods", CPUShares: 2048, CPUs: "0-3", Memory: 1 << 30, Pids: 1000},
+		{
+			Path: "/kubepods", CPUShares: 2048, CPUs: "0-3", Memory: 1 << 30, Pids: 1000,
+			HugePages: []*cri.HugepageLimit{{PageSize: "2MB", Limit: 1 << 62}, {PageSize: "1GB", Limit: 1 << 62}},
+		},
 		{Path: "/kubepods/burstable", CPUShares: 512},
 		{Path: "/kubepods/besteffort", CPUShares: 2},
 	}
-	if diff := cmp.Diff(want, QOSCgroups(n, QOSRequests{BurstableMilliCPU: 500})); diff != "" {
+	if diff := cmp.Diff(want, QOSCgroups(n, QOSRequests{BurstableMilliCPU: 500}), protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -25,6 +25,20 @@ func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
 	return result
 }
 
+// maxHugePageBytes is a limit that is larger than the huge pages of any host. The kubelet uses the same value
+// for QoS classes.
+const maxHugePageBytes = 1 << 62
+
+// unlimitedHugePages returns the limits of the cgroup of all pods, in which each pod has limits of its own. A
+// kubelet limits this cgroup to the huge pages that existed when the kubelet started, so podd must replace
+// these limits if huge pages were added later.
+func unlimitedHugePages(sizes []string) (limits []*cri.HugepageLimit) {
+	for _, size := range sizes {
+		limits = append(limits, &cri.HugepageLimit{PageSize: size, Limit: maxHugePageBytes})
+	}
+	return limits
+}
+
 // hugePageSize returns the page size in a resource name in the format of the kernel: "2MB" for
 // hugepages-2Mi. ok is false for other resources.
 func hugePageSize(name v1.ResourceName) (text string, ok bool) {

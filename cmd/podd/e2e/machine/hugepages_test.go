@@ -51,9 +51,15 @@ func hugePages(t testing.TB, file string) int {
 
 // TestHugePages checks that a pod gets exactly the huge pages that it requests, in its cgroups
 // and in an emptyDir of medium HugePages. A pod that requests more huge pages than are free must
-// be rejected.
+// be rejected. A limit of the cgroup of all pods, as a kubelet sets it if it starts before the huge pages are
+// reserved, must not apply.
 func TestHugePages(t *testing.T) {
 	const pages = 16
+	for _, file := range []string{"hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"} {
+		if err := os.WriteFile(filepath.Join("/sys/fs/cgroup/kubepods.slice", file), []byte("0"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 	reservePages(t, pages)
 	restart(t) // podd counts huge pages at its start
 	script := "{ grep ' /huge ' /proc/mounts; fallocate -l 4194304 /huge/x && echo fits; fallocate -l 8388608 /huge/y || echo too much; rm /huge/y; } >/notes/mounted 2>/dev/null; mv /notes/mounted /notes/output; "
