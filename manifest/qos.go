@@ -1,6 +1,9 @@
 package manifest
 
-import v1 "k8s.io/api/core/v1"
+import (
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
 
 // IsSidecar reports whether an init container is restartable: it keeps running together
 // with the regular containers.
@@ -11,11 +14,12 @@ func IsSidecar(c *v1.Container) bool {
 // QoS returns the QoS class of a pod, which depends on the requests and limits of cpu and
 // memory. The class is Guaranteed if all containers have both limits and every request equals
 // its limit. It is BestEffort if no request or limit is set, and Burstable in all other cases.
-// If the pod has pod-level resources, QoS ignores the resources of its containers.
+// If the pod has pod-level resources, QoS ignores the resources of its containers. Empty pod-level
+// resources, such as "resources: {}", do not count, as in the kubelet since Kubernetes 1.37.
 func QoS(pod *v1.Pod) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	hasAllLimits := true
-	for _, r := range qosRequirements(&pod.Spec) {
+	for _, r := range qosRequirements(pod) {
 		addCPUAndMemory(requests, r.Requests)
 		if addCPUAndMemory(limits, r.Limits) < 2 {
 			hasAllLimits = false
@@ -36,8 +40,9 @@ func QoS(pod *v1.Pod) v1.PodQOSClass {
 }
 
 // qosRequirements returns the resource requirements that determine the QoS class.
-func qosRequirements(spec *v1.PodSpec) []v1.ResourceRequirements {
-	if spec.Resources != nil {
+func qosRequirements(pod *v1.Pod) []v1.ResourceRequirements {
+	spec := &pod.Spec
+	if resourcehelper.IsPodLevelResourcesSet(pod) {
 		return []v1.ResourceRequirements{*spec.Resources}
 	}
 	var requirements []v1.ResourceRequirements

@@ -37,7 +37,8 @@ func TestQoS(t *testing.T) {
 		{"one limit missing", nil, nil, []v1.ResourceRequirements{{Requests: list("cpu", "1"), Limits: list("cpu", "1")}}, v1.PodQOSBurstable},
 		{"pod-level requests equal to limits", &full, nil, []v1.ResourceRequirements{{}}, v1.PodQOSGuaranteed},
 		{"only pod-level requests", &v1.ResourceRequirements{Requests: list("cpu", "1")}, nil, []v1.ResourceRequirements{full}, v1.PodQOSBurstable},
-		{"empty pod-level resources", &v1.ResourceRequirements{}, nil, []v1.ResourceRequirements{full}, v1.PodQOSBestEffort},
+		{"empty pod-level resources", &v1.ResourceRequirements{}, nil, []v1.ResourceRequirements{full}, v1.PodQOSGuaranteed},
+		{"pod-level resources of zero", &v1.ResourceRequirements{Requests: list("cpu", "0")}, nil, []v1.ResourceRequirements{full}, v1.PodQOSBestEffort},
 	}
 	for _, tt := range tests {
 		pod := &v1.Pod{Spec: v1.PodSpec{Resources: tt.pod}}
