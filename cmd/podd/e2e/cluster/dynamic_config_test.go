@@ -15,7 +15,8 @@ import (
 
 // TestDynamicConfig gives a node its configuration with a ConfigMap that an annotation of the Node names.
 // podd must report that the node needs permission to read the ConfigMap, use a valid content, reject an
-// invalid one, and keep its configuration without an API server and after the ConfigMap was deleted.
+// invalid one, and keep its configuration without an API server and after the ConfigMap was deleted. If the API
+// server is unreachable during a trial, podd must try the configuration again.
 func TestDynamicConfig(t *testing.T) {
 	const configMaps, rolesPath, bindings = inDefault + "configmaps", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
 	do := func(method, path string, body any) {
@@ -55,11 +56,18 @@ func TestDynamicConfig(t *testing.T) {
 	a.untilConfig("ConfigNotUsed", "50")
 	do(http.MethodPatch, configMaps+"/edge", map[string]any{"data": content("maxPods: 51")})
 	a.untilConfig("LastKnownGood", "51")
+	do(http.MethodPatch, configMaps+"/edge", map[string]any{"data": content("maxPods: 52")})
+	a.untilConfig("OnTrial", "52")
+	restart := plane.killAPIServer(t)
+	a.untilPs("the trial of the configuration in ConfigMap default/edge ended, because the API server was unreachable for 10s", true)
+	restart()
+	a.untilConfig("LastKnownGood", "52")
+	a.untilPs("the trial of the configuration", false)
 	do(http.MethodDelete, configMaps+"/edge", nil)
-	a.untilConfig("ConfigNotUsed", "51")
+	a.untilConfig("ConfigNotUsed", "52")
 	a.kill()
 	a.start()
-	a.untilConfig("ConfigNotUsed", "51")
+	a.untilConfig("ConfigNotUsed", "52")
 	annotate(nil)
 	a.untilConfig("LastKnownGood", "110")
 	a.untilRunning("web")

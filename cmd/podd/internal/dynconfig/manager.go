@@ -185,7 +185,7 @@ func (m *manager) checkCandidate() error {
 	m.setReadErr("")
 	m.assigned = c.Version
 	used := m.state.inUse().Digest
-	isSettled := used == c.Version.Digest && m.loadedOf == used || used != "" && m.state.isRejected(c.Version, m.facts())
+	isSettled := used == c.Version.Digest && m.loadedOf == used || used != "" && m.state.isRejected(c.Version, m.facts()) || m.state.isWaiting(c.Version)
 	if isSettled {
 		m.apply(m.state.withCandidate(candidate{version: c.Version, err: m.rejectionOf(c.Version)}, m.facts()))
 		return nil

@@ -35,6 +35,7 @@ type node struct {
 	causes  []error                // why the parts have stopped
 	health  atomic.Pointer[Health] // the manager reads it in another goroutine
 	failing map[int32]error        // errors with which the parts stop, by maxPods
+	offline atomic.Int32           // maxPods with which the parts cannot reach the API server
 	notices []Notice
 }
 
@@ -99,7 +100,11 @@ func (n *node) run(ctx context.Context, cfg *config.Config, link *Link) error {
 	if err := n.failing[n.running]; err != nil {
 		return err
 	}
-	link.SetHealth(func() Health { return *n.health.Load() })
+	link.SetHealth(func() Health {
+		h := *n.health.Load()
+		h.APIServer = h.APIServer && int32(cfg.MaxPods) != n.offline.Load()
+		return h
+	})
 	defer link.SetHealth(nil)
 	<-ctx.Done()
 	n.causes = append(n.causes, context.Cause(ctx))
@@ -335,8 +340,171 @@ func TestManager_Unreachable(t *testing.T) {
 		n.wait(checkInterval)
 		n.health.Store(&Health{Runtime: true, HasCluster: true})
 		n.wait(2 * maxLostTime)
-		n.wantRunning(3, "was rejected: the API server was unreachable for 1m0s")
+		n.wantRunning(3, "ended, because the API server was unreachable for 1m0s, and was reachable before")
 	})
+}
+
+var (
+	online = Health{Runtime: true, HasCluster: true, APIServer: true}
+	outage = Health{Runtime: true, HasCluster: true}
+)
+
+// startTrustedInCluster starts a node of a cluster whose first configuration has passed its trial.
+func startTrustedInCluster(t *testing.T) *node {
+	n := newNode(t)
+	n.health.Store(&online)
+	n.trust()
+	return n
+}
+
+// TestManager_Outage checks that an outage of the API server ends a trial, but that podd tries the
+// configuration again when the API server responds, also after a crash and if the outage ends soon after
+// the trial.
+func TestManager_Outage(t *testing.T) {
+	for name, test := range map[string]struct {
+		length  time.Duration // from the beginning of the trial
+		crashes bool
+	}{
+		"a long outage":               {length: time.Hour},
+		"a long outage and a crash":   {length: time.Hour, crashes: true},
+		"an upgrade of a few minutes": {length: maxLostTime + maxLostTime/2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := startTrustedInCluster(t)
+				n.write("maxPods: 2")
+				n.wait(checkInterval)
+				n.wantRunning(2, "")
+				n.health.Store(&outage)
+				n.wait(maxLostTime + 2*time.Second)
+				n.wantRunning(1, "the trial of the configuration in the files ended, because the API server was unreachable for 1m0s, and was reachable before; podd tries the configuration again when the API server responds")
+				n.wantTrial(false)
+				n.wantNotices("KubeletConfigChanged", "KubeletConfigPostponed")
+				n.wait(test.length - maxLostTime)
+				n.wantRunning(1, "ended, because the API server was unreachable")
+				if files, err := os.ReadDir(filepath.Join(n.flags.DynamicConfigDir, checkpointDir)); err != nil || len(files) != 1 {
+					t.Errorf("checkpoints while podd waits: got %d, error %v, want 1", len(files), err)
+				}
+				if test.crashes {
+					n.crash()
+					n.start()
+					n.wantRunning(1, "ended, because the API server was unreachable")
+					n.wantNotices("KubeletConfigPostponed")
+				}
+				n.health.Store(&online)
+				n.wait(maxLostTime - 5*time.Second)
+				n.wantRunning(1, "ended, because the API server was unreachable")
+				n.wait(10 * time.Second)
+				n.wantRunning(2, "")
+				n.wantTrial(true)
+				n.wait(trialPeriod + checkInterval)
+				n.wantRunning(2, "")
+				n.wantTrial(false)
+				n.wantNotices("KubeletConfigChanged", "KubeletConfigAccepted")
+				n.stop()
+			})
+		})
+	}
+}
+
+// TestManager_LeftClusterDuringOutage checks that podd also tries the configuration again if it is started
+// without --kubeconfig.
+func TestManager_LeftClusterDuringOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrustedInCluster(t)
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.health.Store(&outage)
+		n.wait(maxLostTime + 2*time.Second)
+		n.wantRunning(1, "ended, because the API server was unreachable")
+		n.stop()
+		n.health.Store(&Health{Runtime: true})
+		n.start()
+		n.wait(maxLostTime + trialPeriod + checkInterval)
+		n.wantRunning(2, "")
+		n.wantTrial(false)
+		n.stop()
+	})
+}
+
+// TestManager_BreaksConnection checks that podd rejects a configuration for good if the API server responds
+// with the last known good configuration, but not with this one.
+func TestManager_BreaksConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrustedInCluster(t)
+		n.offline.Store(2)
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.wait(maxLostTime + 2*time.Second)
+		n.wantRunning(1, "ended, because the API server was unreachable")
+		n.wait(maxLostTime + 2*time.Second)
+		n.wantRunning(2, "")
+		n.wait(maxLostTime + 2*time.Second)
+		n.wantRunning(1, "ended, because the API server was unreachable")
+		n.wait(maxLostTime + 2*time.Second)
+		n.wantRunning(1, "was rejected: the API server was unreachable for 1m0s, and was reachable before, in 2 trials")
+		starts := n.starts
+		n.wait(24 * time.Hour)
+		n.wantRunning(1, "was rejected: ")
+		if n.starts != starts {
+			t.Errorf("number of starts a day later: got %d, want %d", n.starts, starts)
+		}
+		n.wantNotices("KubeletConfigChanged", "KubeletConfigPostponed", "KubeletConfigChanged", "KubeletConfigPostponed", "KubeletConfigRejected")
+		n.stop()
+	})
+}
+
+// TestManager_ManyOutages checks that the number of trials is limited, even if the API server is also
+// unreachable with the last known good configuration after each of them.
+func TestManager_ManyOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrustedInCluster(t)
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		for range maxLosses {
+			n.wantRunning(2, "")
+			n.health.Store(&outage)
+			n.wait(3 * maxLostTime)
+			n.wantRunning(1, "ended, because the API server was unreachable")
+			n.health.Store(&online)
+			n.wait(maxLostTime + 2*time.Second)
+		}
+		n.wantRunning(1, fmt.Sprintf("was rejected: the API server was unreachable for 1m0s, and was reachable before, in %d trials", maxLosses))
+		n.stop()
+	})
+}
+
+// TestManager_ChangedDuringOutage checks that podd uses another configuration during an outage that has
+// ended a trial, and no longer waits if the change is undone or becomes invalid.
+func TestManager_ChangedDuringOutage(t *testing.T) {
+	for name, test := range map[string]struct {
+		fields  string
+		running int32
+		err     string
+		after   int32 // maxPods after the outage
+	}{
+		"another change":    {"maxPods: 3", 3, "", 3},
+		"an undone change":  {"maxPods: 1", 1, "", 1},
+		"an invalid change": {"maxPods: many", 1, "was rejected: ", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := startTrustedInCluster(t)
+				n.write("maxPods: 2")
+				n.wait(checkInterval)
+				n.health.Store(&outage)
+				n.wait(maxLostTime + 2*time.Second)
+				n.wantRunning(1, "ended, because the API server was unreachable")
+				n.write(test.fields)
+				n.wait(checkInterval)
+				n.wantRunning(test.running, test.err)
+				n.health.Store(&online)
+				n.wait(maxLostTime + checkInterval)
+				n.wantRunning(test.after, test.err)
+				n.stop()
+			})
+		})
+	}
 }
 
 // TestManager_ConfigMap checks that the content of a ConfigMap replaces that of the file, also after a

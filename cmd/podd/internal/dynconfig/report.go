@@ -22,6 +22,8 @@ func (m *manager) status() Status {
 		s.Error = m.storeErr
 	case r != nil:
 		s.Error = r.describe()
+	case m.state.Retry != nil:
+		s.Error = m.state.Retry.describe()
 	}
 	if isUsed {
 		s.Warning = m.storeErr
@@ -57,13 +59,15 @@ func changes(before, after State, trial time.Duration) (notices []Notice) {
 	}
 	hasTrial := after.Trial != nil
 	switch {
+	case after.Retry != nil && before.Retry == nil:
+		notices = append(notices, after.Retry.notice())
 	case hasTrial && (before.Trial == nil || before.Trial.Version.Digest != after.Trial.Version.Digest):
 		notices = append(notices, after.Trial.notice(trial))
 	case after.LastKnownGood.Digest != before.LastKnownGood.Digest && after.LastKnownGood.Digest != "":
 		notices = append(notices, Notice{Reason: "KubeletConfigAccepted", Message: after.LastKnownGood.String() + " has passed its trial"})
 	case before.Trial != nil && !hasTrial && !isRejection && after.LastKnownGood.Digest != "":
 		notices = append(notices, Notice{Reason: "KubeletConfigChanged", Message: fmt.Sprintf("podd uses %s again", after.LastKnownGood)})
-	case before.Rejection != nil && after.Rejection == nil:
+	case (before.Rejection != nil || before.Retry != nil) && after.Rejection == nil && after.Retry == nil:
 		notices = append(notices, Notice{Reason: "KubeletConfigChanged", Message: fmt.Sprintf("%s, which podd uses, is assigned again", after.inUse())})
 	}
 	return notices
@@ -72,7 +76,7 @@ func changes(before, after State, trial time.Duration) (notices []Notice) {
 // isStateChange reports whether changes returns such a notice. The notices about the state at the start of
 // a process replace it.
 func (n Notice) isStateChange() bool {
-	return n.Reason == "KubeletConfigChanged" || n.Reason == "KubeletConfigRejected"
+	return n.Reason == "KubeletConfigChanged" || n.Reason == "KubeletConfigRejected" || n.Reason == "KubeletConfigPostponed"
 }
 
 // startNotices returns the notices about the state at the start of a process, which reports what an
@@ -80,6 +84,9 @@ func (n Notice) isStateChange() bool {
 func startNotices(s State, trial time.Duration) (notices []Notice) {
 	if s.Rejection != nil {
 		notices = append(notices, s.Rejection.notice(s))
+	}
+	if s.Retry != nil {
+		notices = append(notices, s.Retry.notice())
 	}
 	if s.Trial != nil {
 		notices = append(notices, s.Trial.notice(trial))
@@ -102,6 +109,16 @@ func (r *Rejection) notice(s State) Notice {
 		message += "; podd uses the last known good configuration"
 	}
 	return Notice{IsWarning: true, Reason: "KubeletConfigRejected", Message: message}
+}
+
+// describe returns a clause that describes why the configuration is not in use.
+func (r *Retry) describe() string {
+	return fmt.Sprintf("the trial of %s ended, because %s; podd tries the configuration again when the API server responds", r.Trial.Version.Source(), r.Reason)
+}
+
+// notice returns the notice about the end of the trial.
+func (r *Retry) notice() Notice {
+	return Notice{IsWarning: true, Reason: "KubeletConfigPostponed", Message: r.describe() + "; podd uses the last known good configuration"}
 }
 
 // notice returns the notice about the trial. duration is its duration.

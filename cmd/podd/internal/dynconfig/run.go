@@ -18,10 +18,14 @@ const (
 	maxLostTime = time.Minute
 )
 
-// trialTimes are the times that decide a trial. They are zero until the parts start.
+// trialTimes are the times that decide a trial, and when the next trial of a configuration starts. They are
+// zero until the parts start.
 type trialTimes struct {
 	startedAt time.Time // when the parts started
 	lostAt    time.Time // when a peer became unreachable; zero if all peers respond
+	// respondsSince is when the API server began to respond, while a configuration waits for another trial;
+	// zero if the API server does not respond.
+	respondsSince time.Time
 }
 
 // runConfig runs podd's parts with a configuration. It returns ErrReload if the parts have stopped and
@@ -57,6 +61,9 @@ func (m *manager) runConfig(ctx context.Context, cfg *config.Config) error {
 		}
 		now := time.Now()
 		m.recordHealth(now)
+		if m.checkRetry(now) {
+			checks.at = now
+		}
 		if !now.Before(checks.at) {
 			_ = m.checkCandidate() // it has reported the error
 			checks = newCheckTimer(time.Now())
@@ -95,7 +102,7 @@ func (m *manager) forgetRemoved(event fsnotify.Event, ok bool) {
 
 // nextWake returns when the manager must wake up. checkAt is the time of the next check of the files.
 func (m *manager) nextWake(checkAt time.Time) time.Time {
-	if m.state.Trial == nil {
+	if m.state.Trial == nil && m.state.Retry == nil {
 		return checkAt
 	}
 	return earlier(checkAt, time.Now().Add(healthInterval))
@@ -136,11 +143,12 @@ func (m *manager) checkTrial(now time.Time) {
 	}
 	isOver := now.Sub(m.trial.startedAt) >= period
 	health, isKnown := m.link.currentHealth()
-	if reason := m.failure(health, isKnown, now); reason != "" && m.state.canFallBack() {
-		m.apply(m.state.withRejectedTrial(reason, m.facts()))
-		return
-	}
+	reason, mayRetry := m.failure(health, isKnown, now)
 	switch {
+	case reason != "" && m.state.canFallBack() && mayRetry:
+		m.apply(m.state.withLostTrial(reason))
+	case reason != "" && m.state.canFallBack():
+		m.apply(m.state.withRejectedTrial(reason, m.facts()))
 	case isOver && isKnown && m.trial.lostAt.IsZero() && health.isComplete():
 		m.before = health
 		m.apply(m.state.withPassedTrial(m.facts()))
@@ -149,33 +157,64 @@ func (m *manager) checkTrial(now time.Time) {
 	}
 }
 
-// failure returns the reason why the configuration on trial has failed, or "". isKnown is false while
-// podd's parts do not run. A peer that has not responded in this process may still be starting, so podd
-// waits for it as long as the trial takes.
-func (m *manager) failure(health Health, isKnown bool, now time.Time) string {
+// checkRetry decides when the next trial of a configuration that waits for it starts. It reports whether
+// the trial can start now. The API server must respond for some time, because it may be unreachable several
+// times during an upgrade.
+func (m *manager) checkRetry(now time.Time) (isReady bool) {
+	r := m.state.Retry
+	health, isKnown := m.link.currentHealth()
+	if r == nil || r.IsReady || !isKnown {
+		return false
+	}
+	responds := health.APIServer || !health.HasCluster
+	switch {
+	case !responds:
+		m.trial.respondsSince = time.Time{}
+	case m.trial.respondsSince.IsZero():
+		m.trial.respondsSince = now
+	}
+	switch {
+	case responds && now.Sub(m.trial.respondsSince) >= m.lostLimit():
+		m.apply(m.state.withReadyRetry(m.facts()))
+		return true
+	case !r.IsCleared && !responds && now.Sub(m.trial.startedAt) >= m.lostLimit():
+		m.apply(m.state.withClearedRetry())
+	}
+	return false
+}
+
+// lostLimit returns how long a peer that has responded in this process may be unreachable during a trial.
+func (m *manager) lostLimit() time.Duration {
+	return min(maxLostTime, m.o.Flags.DynamicConfigTrial/2)
+}
+
+// failure returns the reason why the configuration on trial has failed, or "". mayRetry is set if the
+// configuration may not be the cause. isKnown is false while podd's parts do not run. A peer that has not
+// responded in this process may still be starting, so podd waits for it as long as the trial takes.
+func (m *manager) failure(health Health, isKnown bool, now time.Time) (reason string, mayRetry bool) {
 	period := m.o.Flags.DynamicConfigTrial
 	if !isKnown {
 		if now.Sub(m.trial.startedAt) >= period {
-			return fmt.Sprintf("podd did not start within %s", period)
+			return fmt.Sprintf("podd did not start within %s", period), false
 		}
-		return ""
+		return "", false
 	}
 	lost, hasResponded := health.lostPeer(m.state.Trial.Before, m.reached)
 	switch {
 	case lost == "":
 		m.trial.lostAt = time.Time{}
-		return ""
+		return "", false
 	case m.trial.lostAt.IsZero():
 		m.trial.lostAt = now
 	}
 	limit := period
 	if hasResponded {
-		limit = min(maxLostTime, period/2)
+		limit = m.lostLimit()
 	}
 	if now.Sub(m.trial.lostAt) < limit {
-		return ""
+		return "", false
 	}
-	return fmt.Sprintf("%s was unreachable for %s, and was reachable before", lost, limit)
+	return fmt.Sprintf("%s was unreachable for %s, and was reachable before", lost, limit), lost == apiServerPeer
 }
 
 // updateConfigMap applies a change of the assignment. It reports whether the candidate may have changed.

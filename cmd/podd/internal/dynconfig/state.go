@@ -9,6 +9,16 @@ import (
 // number means that podd crashes again and again.
 const maxStarts = 3
 
+// The maximum numbers of trials of a configuration that end because the API server is unreachable.
+const (
+	// maxLosses limits all of them, because a configuration can also be the cause of an outage that lasts
+	// longer than its trial.
+	maxLosses = 10
+	// maxSuspicions limits those after which the API server responds soon. It is more than 1, because an
+	// outage can end at that time by chance, for example after an upgrade of the API server.
+	maxSuspicions = 2
+)
+
 // A State records which configurations podd has used. It is immutable. The zero value is the state of an
 // empty directory.
 type State struct {
@@ -18,6 +28,8 @@ type State struct {
 	Health Health `json:"health"`
 	// Trial is the configuration on trial, or nil.
 	Trial *Trial `json:"trial,omitempty"`
+	// Retry is the configuration that waits for another trial, or nil. It is nil during a trial.
+	Retry *Retry `json:"retry,omitempty"`
 	// Rejection is the newest rejection, or nil if podd has accepted a configuration since.
 	Rejection *Rejection `json:"rejection,omitempty"`
 }
@@ -30,6 +42,24 @@ type Trial struct {
 	Starts int `json:"starts"`
 	// Before describes the peers that responded before the trial.
 	Before Health `json:"before"`
+	// Losses is the number of earlier trials of the configuration that have ended because the API server
+	// was unreachable. Suspicions is the number of those after which the API server responded soon to the
+	// last known good configuration.
+	Losses     int `json:"losses,omitempty"`
+	Suspicions int `json:"suspicions,omitempty"`
+}
+
+// A Retry is a configuration whose trial has ended because the API server was unreachable. podd uses the
+// last known good configuration, and starts another trial when the API server responds, because the
+// configuration may not be the cause of the outage.
+type Retry struct {
+	Trial  Trial  `json:"trial"`  // the trial that has ended
+	Reason string `json:"reason"` // one line of limited length
+	// IsCleared is set if the API server was also unreachable with the last known good configuration, so
+	// that the configuration is not the cause.
+	IsCleared bool `json:"isCleared,omitempty"`
+	// IsReady is set if the API server responds again, so that the next trial can start.
+	IsReady bool `json:"isReady,omitempty"`
 }
 
 // A Rejection is the reason why podd does not use a configuration.
@@ -100,6 +130,11 @@ func (s State) withStarts(n int) State {
 
 // withCandidate returns the state after the candidate was read. The first rule that applies wins.
 func (s State) withCandidate(c candidate, f facts) State {
+	if c.err == nil && s.isWaiting(c.version) {
+		return s
+	}
+	retry := s.Retry
+	s.Retry = nil
 	switch {
 	case c.err != nil: // an invalid configuration changes nothing
 		return s.withRejection(c.version, c.err.Error(), f)
@@ -112,12 +147,23 @@ func (s State) withCandidate(c candidate, f facts) State {
 	case s.isRejected(c.version, f) && s.inUse().Digest != "":
 		return s
 	}
-	before := f.health
+	next := Trial{Version: c.version, Starts: 1, Before: f.health}
 	if s.Trial != nil { // the peers of an earlier trial may not have responded yet
-		before = before.or(s.Trial.Before)
+		next.Before = next.Before.or(s.Trial.Before)
 	}
-	s.Trial, s.Rejection = &Trial{Version: c.version, Starts: 1, Before: before}, nil
+	if retry != nil {
+		next.Before = next.Before.or(retry.Trial.Before)
+	}
+	if retry != nil && retry.Trial.Version.Digest == c.version.Digest {
+		next.Losses, next.Suspicions = retry.Trial.Losses, retry.Trial.Suspicions
+	}
+	s.Trial, s.Rejection = &next, nil
 	return s
+}
+
+// isWaiting reports whether a configuration waits for another trial.
+func (s State) isWaiting(v Version) bool {
+	return s.Retry != nil && !s.Retry.IsReady && s.Retry.Trial.Version.Digest == v.Digest && s.inUse().Digest != ""
 }
 
 // isRejected reports whether this version of podd has already rejected a configuration.
@@ -142,6 +188,43 @@ func (s State) withRejectedTrial(reason string, f facts) State {
 	v := s.Trial.Version
 	s.Trial = nil
 	return s.withRejection(v, reason, f)
+}
+
+// withLostTrial returns the state after a trial has ended because the API server was unreachable. A trial
+// must be in progress, and there must be a last known good configuration.
+func (s State) withLostTrial(reason string) State {
+	s.Retry, s.Trial = &Retry{Trial: *s.Trial, Reason: oneLine(reason)}, nil
+	return s
+}
+
+// withClearedRetry returns the state after the API server was also unreachable with the last known good
+// configuration. A configuration must wait for another trial.
+func (s State) withClearedRetry() State {
+	r := *s.Retry
+	r.IsCleared = true
+	s.Retry = &r
+	return s
+}
+
+// withReadyRetry returns the state after the API server has responded to the last known good configuration.
+// The configuration that waits for another trial is rejected if it had too many. There must be such a
+// configuration.
+func (s State) withReadyRetry(f facts) State {
+	r := *s.Retry
+	if r.IsReady {
+		return s
+	}
+	r.IsReady = true
+	r.Trial.Losses++
+	if !r.IsCleared {
+		r.Trial.Suspicions++
+	}
+	if r.Trial.Losses >= maxLosses || r.Trial.Suspicions >= maxSuspicions {
+		s.Retry = nil
+		return s.withRejection(r.Trial.Version, fmt.Sprintf("%s, in %d trials", r.Reason, r.Trial.Losses), f)
+	}
+	s.Retry = &r
+	return s
 }
 
 // withPassedTrial returns the state after the configuration on trial has proved itself. A trial must be

@@ -53,6 +53,39 @@ func TestState_WithCandidate(t *testing.T) {
 	}
 }
 
+// TestState_WithLostTrial checks the rules for a configuration whose trial has ended because the API server
+// was unreachable.
+func TestState_WithLostTrial(t *testing.T) {
+	before := Health{Runtime: true, HasCluster: true, APIServer: true}
+	first := State{LastKnownGood: a, Trial: &Trial{Version: b, Starts: 2, Before: before}}
+	waiting := first.withLostTrial("unreachable")
+	checkState(t, waiting, State{LastKnownGood: a, Retry: &Retry{Trial: *first.Trial, Reason: "unreachable"}})
+	if got := waiting.inUse(); got != a {
+		t.Errorf("configuration in use while podd waits: got %v, want %v", got, a)
+	}
+	cleared := waiting.withClearedRetry()
+	suspected := &Trial{Version: b, Starts: 1, Before: before, Losses: 1, Suspicions: 1}
+	for name, test := range map[string]struct{ got, want State }{
+		"podd waits":                  {waiting.withCandidate(candidate{version: b}, now), waiting},
+		"another change":              {waiting.withCandidate(candidate{version: c}, now), State{LastKnownGood: a, Trial: &Trial{Version: c, Starts: 1, Before: before}}},
+		"an undone change":            {waiting.withCandidate(candidate{version: a}, now), State{LastKnownGood: a}},
+		"an invalid change":           {waiting.withCandidate(candidate{c, errors.New("invalid")}, now), State{LastKnownGood: a, Rejection: rejected(c, "invalid")}},
+		"a lost checkpoint":           {waiting.withoutVersion(a).withCandidate(candidate{version: b}, now), State{Trial: &Trial{Version: b, Starts: 1, Before: before}}},
+		"the next trial":              {waiting.withReadyRetry(now).withCandidate(candidate{version: b}, now), State{LastKnownGood: a, Trial: suspected}},
+		"the next trial if cleared":   {cleared.withReadyRetry(now).withCandidate(candidate{version: b}, now), State{LastKnownGood: a, Trial: &Trial{Version: b, Starts: 1, Before: before, Losses: 1}}},
+		"the last suspicion":          {State{LastKnownGood: a, Trial: suspected}.withLostTrial("unreachable").withReadyRetry(now), State{LastKnownGood: a, Rejection: rejected(b, "unreachable, in 2 trials")}},
+		"a suspicion that is cleared": {State{LastKnownGood: a, Trial: suspected}.withLostTrial("unreachable").withClearedRetry().withReadyRetry(now).withCandidate(candidate{version: b}, now), State{LastKnownGood: a, Trial: &Trial{Version: b, Starts: 1, Before: before, Losses: 2, Suspicions: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) { checkState(t, test.got, test.want) })
+	}
+
+	s := first
+	for range maxLosses {
+		s = s.withLostTrial("unreachable").withClearedRetry().withReadyRetry(now).withCandidate(candidate{version: b}, now)
+	}
+	checkState(t, s, State{LastKnownGood: a, Rejection: rejected(b, "unreachable, in 10 trials")})
+}
+
 // TestState_WithStart checks that processes that start are counted, and that too many of them end a trial
 // if there is another configuration.
 func TestState_WithStart(t *testing.T) {
@@ -83,14 +116,14 @@ func TestState_Before(t *testing.T) {
 
 // TestState_Laws checks these laws for random changes: an invalid candidate does not change the
 // configuration in use. There is always a configuration in use after the first valid candidate. Only a
-// passed trial changes the last known good configuration. A rejected trial restores it.
+// passed trial changes the last known good configuration. A rejected or lost trial restores it.
 func TestState_Laws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
 		hadValid := false
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			before := s
-			switch rapid.SampledFrom([]string{"valid", "valid", "invalid", "start", "stop", "pass", "fail"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"valid", "valid", "invalid", "start", "stop", "pass", "fail", "lose", "clear", "respond"}).Draw(t, "step") {
 			case "valid":
 				s = s.withCandidate(candidate{version: rapid.SampledFrom([]Version{a, b, c}).Draw(t, "version")}, now)
 				hadValid = true
@@ -121,6 +154,27 @@ func TestState_Laws(t *testing.T) {
 				if again := s.withCandidate(candidate{version: before.Trial.Version}, now); again.Trial != nil && before.Trial.Version != s.LastKnownGood {
 					t.Fatalf("the rejected configuration is on trial again: %+v", again)
 				}
+			case "lose":
+				if !s.canFallBack() {
+					continue
+				}
+				if s = s.withLostTrial("lost"); s.inUse() != before.LastKnownGood {
+					t.Fatalf("configuration in use after a lost trial: got %v, want %v", s.inUse(), before.LastKnownGood)
+				}
+			case "clear":
+				if s.Retry != nil {
+					s = s.withClearedRetry()
+				}
+			case "respond":
+				if s.Retry != nil {
+					s = s.withReadyRetry(now)
+				}
+			}
+			if s.Trial != nil && s.Retry != nil {
+				t.Fatalf("podd waits for another trial during a trial: %+v", s)
+			}
+			if s.Trial != nil && (s.Trial.Losses >= maxLosses || s.Trial.Suspicions >= maxSuspicions) {
+				t.Fatalf("too many trials: %+v", s)
 			}
 			if s.LastKnownGood != before.LastKnownGood {
 				t.Fatalf("last known good configuration: got %v, want %v", s.LastKnownGood, before.LastKnownGood)
