@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -134,7 +136,10 @@ func (s *service) applyBehavior(ctx context.Context, method string, do func() (a
 	}
 	if once, ok := strings.CutPrefix(behavior, "once "); ok {
 		behavior = once
-		if err := os.Remove(path); err != nil {
+		switch err := os.Remove(path); {
+		case errors.Is(err, fs.ErrNotExist): // a concurrent call has removed the file and fails
+			return do()
+		case err != nil:
 			return nil, err
 		}
 	}
