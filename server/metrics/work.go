@@ -105,7 +105,8 @@ func (c workCounts) update(before, after *server.PodView, static string) {
 }
 
 // collectWorkers emits the number of pods with a worker, by lifecycle phase and by whether a source
-// contains the pod.
+// contains the pod (see workingPods in pkg/kubelet/kubelet_pods.go). A pod that is being deleted in the
+// API server is still in its source.
 func (s stateCollector) collectWorkers(v *server.View, emit emitter) {
 	type key struct{ lifecycle, config, static string }
 	counts := map[key]int{}
@@ -125,10 +126,12 @@ func (s stateCollector) collectWorkers(v *server.View, emit emitter) {
 					k.lifecycle = "terminating"
 				}
 			}
-		case p.Path == "":
+		case len(p.Pod.Spec.Containers) == 0: // podd never had a manifest of the pod
 			k = key{"terminating", "runtime_only", "unknown"}
+		case p.Path == "":
+			k.lifecycle, k.config = "terminating", "orphan"
 		default:
-			k = key{"terminating", "orphan", s.staticLabel(p.Pod)}
+			k.lifecycle = "terminating"
 		}
 		counts[k]++
 	}
