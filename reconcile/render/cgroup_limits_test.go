@@ -37,6 +37,10 @@ func TestPodCgroup(t *testing.T) {
 			v1.PodSpec{InitContainers: []v1.Container{c(amounts("", "", "", "64Mi"))}, Containers: []v1.Container{c(both)}}, Node{},
 			Cgroup{Path: "/kubepods/burstable/podu", CPUShares: 102, Memory: 128 << 20},
 		},
+		"burstable, one with limits of 0": {
+			v1.PodSpec{Containers: []v1.Container{c(both), c(amounts("", "0", "", "0"))}}, Node{},
+			Cgroup{Path: "/kubepods/burstable/podu", CPUShares: 102},
+		},
 		"guaranteed": {
 			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{PodPIDsLimit: 64},
 			Cgroup{Path: "/kubepods/podu", CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20, Pids: 64},

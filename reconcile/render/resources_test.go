@@ -242,3 +242,21 @@ func TestContainerResources_PodLimits(t *testing.T) {
 		t.Errorf("sandbox: got %v, want the shares and limits of the pod", s)
 	}
 }
+
+// TestContainerResources_ZeroLimits checks that a limit of 0 of cpu or memory is no limit, so that the limit of
+// the pod applies, but that a limit of 0 of huge pages replaces the limit of the pod.
+func TestContainerResources_ZeroLimits(t *testing.T) {
+	whole := amounts("1", "2", "1Gi", "2Gi")
+	whole.Limits["hugepages-2Mi"] = resource.MustParse("4Mi")
+	zero := v1.Container{Name: "zero", Resources: amounts("", "0", "", "0")}
+	zero.Resources.Limits["hugepages-2Mi"] = resource.MustParse("0")
+	pod := &v1.Pod{Spec: v1.PodSpec{Resources: &whole, Containers: []v1.Container{{Name: "bare"}, zero}}}
+	n := Node{Capacity: Resources{Memory: 4 << 30}, HugePageSizes: []string{"2MB"}}
+	for i, wantPages := range []uint64{4 << 20, 0} {
+		c := &pod.Spec.Containers[i]
+		r := ContainerResources(n, pod, c)
+		if r.CpuQuota != 200000 || r.MemoryLimitInBytes != 2<<30 || r.HugepageLimits[0].Limit != wantPages {
+			t.Errorf("container %s: got %v, want the CPU and memory limits of the pod, and huge pages of %d bytes", c.Name, r, wantPages)
+		}
+	}
+}

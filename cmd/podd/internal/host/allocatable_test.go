@@ -90,4 +90,11 @@ func TestAllocatable(t *testing.T) {
 	if got := podsLimit(cfg, node); got != node {
 		t.Errorf("without EnforceReserved: got limit of all pods %+v, want the capacity %+v", got, node)
 	}
+	huge := render.Resources{MilliCPU: 4000, Memory: 1 << 50, EphemeralStorage: 1 << 50} // more than the huge pages of this host
+	with, err := Allocatable(cfg, huge)
+	cfg.IgnoreEvictionInAllocatable = true
+	without, ignoreErr := Allocatable(cfg, huge)
+	if err != nil || ignoreErr != nil || without.Memory-with.Memory != 100<<20 {
+		t.Errorf("with IgnoreEvictionInAllocatable: got %d bytes of memory (errors %v and %v), want 100 MiB more than %d bytes", without.Memory, ignoreErr, err, with.Memory)
+	}
 }
