@@ -114,7 +114,7 @@ func (s stateCollector) collectPods(v *server.View, emit emitter) {
 	desired, active := map[string]int{}, map[string]int{} // by the label static
 	states := map[string]int{"created": 0, "running": 0, "exited": 0, "unknown": 0}
 	for _, p := range v.Pods {
-		if p.Pod.DeletionTimestamp == nil {
+		if p.Pod.DeletionTimestamp == nil || p.Path != "" { // a pod that is being deleted in the API server is still in its source
 			desired[s.staticLabel(p.Pod)]++
 			if phase := p.Pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
 				active[s.staticLabel(p.Pod)]++

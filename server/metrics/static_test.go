@@ -50,6 +50,8 @@ func TestHandler_DeletedPods(t *testing.T) {
 	}})
 	got := scrape(m.Handler(in), "/metrics")
 	for _, want := range []string{
+		`kubelet_desired_pods{static=""} 1`, `kubelet_desired_pods{static="true"} 0`,
+		`kubelet_active_pods{static=""} 1`, `kubelet_active_pods{static="true"} 0`,
 		`kubelet_working_pods{config="desired",lifecycle="terminating",static=""} 1`,
 		`kubelet_working_pods{config="desired",lifecycle="terminating",static="true"} 0`,
 		`kubelet_working_pods{config="orphan",lifecycle="terminating",static=""} 0`,
