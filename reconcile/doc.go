@@ -130,9 +130,9 @@
 // included, as in a kubelet (worker_clock.go).
 //
 // A pod directory without a valid journal does not identify its pod. When all sources were read and
-// the runtime was observed, podd removes the directory if it belongs to no pod. podd does not
-// remove a directory that contains a journal or data. Such a directory is an orphan, which podd
-// keeps and reports until a user removes it (router_orphan.go).
+// the runtime was observed, podd removes the directory if it belongs to no pod and contains neither
+// an unusable journal nor data. A directory with a journal or data is an orphan, which podd keeps
+// and reports until a user removes it (router_orphan.go).
 //
 // An unreadable journal may record that its pod has terminated. If the runtime has no container of
 // the pod, and some of its containers must not run twice, the pod waits until a user repairs or

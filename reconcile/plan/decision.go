@@ -12,14 +12,14 @@ type Phase string
 
 // The phases of a pod.
 const (
-	PhaseHold      Phase = "hold"
-	PhaseWait      Phase = "wait"
-	PhaseStop      Phase = "stop"
-	PhasePrepare   Phase = "prepare"
-	PhaseInit      Phase = "init"
-	PhaseRun       Phase = "run"
-	PhaseWindDown  Phase = "wind down"
-	PhaseCleanedUp Phase = "rest"
+	PhaseHold      Phase = "hold"      // nothing is changed, because not all sources were read
+	PhaseWait      Phase = "wait"      // podd waits for a condition; running containers keep running
+	PhaseStop      Phase = "stop"      // an earlier version or a pod of another agent is stopped
+	PhasePrepare   Phase = "prepare"   // the volumes and the sandbox are created
+	PhaseInit      Phase = "init"      // the init containers run
+	PhaseRun       Phase = "run"       // the regular containers run
+	PhaseWindDown  Phase = "wind down" // the pod has finished; its sidecars and its sandbox are stopped
+	PhaseCleanedUp Phase = "rest"      // the pod has finished or was removed, and nothing of it runs
 )
 
 // A Decision contains the actions that should be in progress for a pod now, with the rules that

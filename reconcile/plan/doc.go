@@ -33,8 +33,9 @@
 //
 // Container rules (container_rules.go) choose what to do with a container. For each
 // container of a pod in phase init or run, the first row with a true condition applies.
-// Short tables in the same file apply to the containers of a pod without a ready sandbox,
-// and the table in ephemeral_rules.go to ephemeral containers.
+// Short tables in the same file apply to the containers of a pod without a ready sandbox. The table
+// in pod_restart.go applies while all containers are restarted together, and the table in
+// ephemeral_rules.go to ephemeral containers.
 //
 // Additional rules (additional_rules.go) apply in addition to the pod rule, for example to
 // read termination messages, to fail a pod at its deadline, or to update volumes. All rows
