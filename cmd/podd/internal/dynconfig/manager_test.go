@@ -407,6 +407,29 @@ func TestManager_Outage(t *testing.T) {
 	}
 }
 
+// TestManager_OutageAtStart checks that podd tries a configuration again if podd was restarted during an
+// outage of the API server, for example after a power cut, and the trial then ended.
+func TestManager_OutageAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startTrustedInCluster(t)
+		n.write("maxPods: 2")
+		n.wait(checkInterval)
+		n.crash()
+		n.health.Store(&outage)
+		n.start()
+		n.wait(trialPeriod - 5*time.Second) // the API server may be starting
+		n.wantRunning(2, "")
+		n.wait(10 * time.Second)
+		n.wantRunning(1, "ended, because the API server was unreachable for 10m0s, and was reachable before")
+		n.wait(time.Hour)
+		n.health.Store(&online)
+		n.wait(maxLostTime + trialPeriod + checkInterval)
+		n.wantRunning(2, "")
+		n.wantTrial(false)
+		n.stop()
+	})
+}
+
 // TestManager_LeftClusterDuringOutage checks that podd also tries the configuration again if it is started
 // without --kubeconfig.
 func TestManager_LeftClusterDuringOutage(t *testing.T) {
