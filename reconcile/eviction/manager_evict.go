@@ -73,7 +73,8 @@ func (m *Manager) isStarting(now time.Time) bool {
 }
 
 // reclaimOrEvict reclaims the resource of the first threshold or, if this is not sufficient, evicts
-// a pod. It returns the time until the next check. isEffective is false if no pod can be evicted, or
+// a pod. If it is sufficient for this threshold only, the next check acts on the next threshold.
+// reclaimOrEvict returns the time until the next check. isEffective is false if no pod can be evicted, or
 // if a threshold of memory has become due in the meantime.
 func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshold, observed observation, reports []*state.Report) (wait time.Duration, isEffective bool) {
 	met, l := due[0], observed.Layout
@@ -87,9 +88,13 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshol
 			return 0, false
 		}
 		isRuntimeHung = isRuntimeHung || errors.Is(err, context.DeadlineExceeded)
-		if amounts := m.o.Observer.Observe(); isResolved(due, amounts) {
+		amounts := m.o.Observer.Observe()
+		switch {
+		case isResolved(due, amounts):
 			m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
 			return m.interval(amounts), true
+		case isResolved(due[:1], amounts):
+			return evictionCheckInterval, true // a pod must not be evicted because of a resource that is available again
 		}
 	}
 	var usage map[types.UID]*pressure.Usage

@@ -39,9 +39,10 @@ type managerTest struct {
 	events  []string
 	log     strings.Builder
 
-	usageErr   error
-	usageHangs bool
-	isStarting bool
+	usageErr         error
+	usageHangs       bool // for resources other than memory
+	memoryUsageHangs bool
+	isStarting       bool
 }
 
 // fakeReclaimer makes disk space available when Reclaim is called.
@@ -65,7 +66,7 @@ func (r *fakeReclaimer) Reclaim(ctx context.Context) error {
 }
 
 func (m *managerTest) PodUsage(ctx context.Context, resource v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
-	if m.usageHangs && resource != v1.ResourceMemory {
+	if resource == v1.ResourceMemory && m.memoryUsageHangs || resource != v1.ResourceMemory && m.usageHangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -452,15 +453,48 @@ func TestManager_Unmeasured(t *testing.T) {
 	m.checkAgain(t, "unknown usage", evictionCheckInterval, "other")
 }
 
+// TestManager_UnmeasuredMemory checks that a pod is evicted because of memory even if the measurement of
+// the pods' memory hangs.
+func TestManager_UnmeasuredMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.memoryUsageHangs = true
+		m.run("web", 0, 300)
+		m.node.memory = 50
+		began := time.Now()
+		m.checkAgain(t, "short of memory", evictionCheckInterval, "web")
+		if took := time.Since(began); took != usageTimeout {
+			t.Errorf("time until the eviction: got %s, want %s", took, usageTimeout)
+		}
+	})
+}
+
+// TestManager_SeveralShortages checks that a pod is evicted if a reclaim of disk space ends only one of
+// two shortages, and that it is the pod that uses most of the resource that is still short.
+func TestManager_SeveralShortages(t *testing.T) {
+	p := hardPolicy
+	p.Thresholds = append(slices.Clone(p.Thresholds), pressure.Threshold{Signal: pressure.NodefsInodesFree, Limit: pressure.Limit{Amount: 100}})
+	m := newManagerTest(p)
+	m.run("large", 0, 300)
+	m.run("files", 0, 100)
+	m.usage["uid-files"].Volumes.Inodes = 800
+	m.node.disk, m.node.inodes, m.reclaim.frees = 50, 50, 900
+	m.checkAgain(t, "short of inodes after the reclaim", evictionCheckInterval)
+	m.checkAgain(t, "short of inodes", evictionCheckInterval, "files")
+	if got := m.evicted["files"].Shortage.Signal; got != "nodefs.inodesFree" {
+		t.Errorf("signal: got %s, want nodefs.inodesFree", got)
+	}
+}
+
 // TestManager_Deleted checks that a pod that is being deleted is evicted, and that pods that release
 // nothing are not evicted.
 func TestManager_Deleted(t *testing.T) {
 	m := newManagerTest(hardPolicy)
 	m.run("deleted", 0, 900)
 	m.reports["deleted"].Version = nil
-	m.run("waiting", 0, 900)
+	m.run("waiting", 0, 1000)
 	m.reports["waiting"].Observed = nil
-	m.run("foreign", 0, 900)
+	m.run("foreign", 0, 1000)
 	m.reports["foreign"].Observed[0].Foreign = true
 	m.node.memory = 50
 	m.checkAgain(t, "deleted pod", evictionCheckInterval, "deleted")

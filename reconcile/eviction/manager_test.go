@@ -12,11 +12,12 @@ import (
 	"podd/reconcile/eviction/pressure"
 )
 
-// fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes, and disk
-// is the available amount of 1000 GiB.
+// fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes, disk is the
+// available amount of 1000 GiB, and inodes is the number of available inodes of 1000.
 type fakeNode struct {
-	mu           sync.Mutex // guards memory, disk, observed, armed and isComplete
+	mu           sync.Mutex // guards memory, disk, inodes, observed, armed and isComplete
 	memory, disk int64
+	inodes       int64
 	observed     int
 	events       chan struct{}
 	completed    chan struct{} // nil, or closed when observations become complete
@@ -25,7 +26,7 @@ type fakeNode struct {
 }
 
 func newFakeNode() *fakeNode {
-	return &fakeNode{memory: 1000, disk: 1000, events: make(chan struct{}, 1)}
+	return &fakeNode{memory: 1000, disk: 1000, inodes: 1000, events: make(chan struct{}, 1)}
 }
 
 func (n *fakeNode) Observe() pressure.Observations {
@@ -36,7 +37,7 @@ func (n *fakeNode) Observe() pressure.Observations {
 		Layout: pressure.Layout{Nodefs: 1, Imagefs: 1, Containerfs: 1}, IsComplete: n.isComplete,
 		Signals: map[pressure.Signal]pressure.Observation{
 			pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory}, pressure.NodefsAvailable: {Capacity: 1000 << 30, Available: n.disk << 30},
-			pressure.AllocatableMemoryAvailable: {Capacity: 500, Available: 250},
+			pressure.AllocatableMemoryAvailable: {Capacity: 500, Available: 250}, pressure.NodefsInodesFree: {Capacity: 1000, Available: n.inodes},
 		},
 	}
 }
