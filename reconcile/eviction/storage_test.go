@@ -132,14 +132,14 @@ func TestStorageLimiter(t *testing.T) {
 	} {
 		got := evictions{}
 		var log strings.Builder
-		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Reports: podsOf(tt.pod), Router: got, Layers: &tt.layers, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Reports: podsOf(tt.pod), Router: got, Layers: &tt.layers, Restarts: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		k.check(t.Context())
 		evict, evicted := got[tt.pod.Name]
 		if !strings.HasPrefix(evict.Message, tt.want) || evicted != (tt.want != "") {
 			t.Errorf("%s: eviction: got message %q, want %q", tt.name, evict.Message, tt.want)
 		}
-		if evicted && (evict.UID != tt.pod.UID || evict.Hash != "v1:a" || evict.StorageLimit != "ephemeralpodfs.limit") {
-			t.Errorf("%s: evicted version: got UID %s, hash %s, limit %s; want UID %s, hash v1:a, limit ephemeralpodfs.limit", tt.name, evict.UID, evict.Hash, evict.StorageLimit, tt.pod.UID)
+		if evicted && (evict.UID != tt.pod.UID || evict.Hash != "v1:a" || evict.StorageLimit != "ephemeralpodfs.limit" || !evict.Restarts) {
+			t.Errorf("%s: evicted version: got UID %s, hash %s, limit %s, restarts %t; want UID %s, hash v1:a, limit ephemeralpodfs.limit, restarts true", tt.name, evict.UID, evict.Hash, evict.StorageLimit, evict.Restarts, tt.pod.UID)
 		}
 		if len(tt.layers.requests) != tt.calls {
 			t.Errorf("%s: got %d calls of the runtime, want %d", tt.name, len(tt.layers.requests), tt.calls)

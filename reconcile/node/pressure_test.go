@@ -56,6 +56,9 @@ func TestPressureObserver(t *testing.T) {
 			t.Errorf("%s: got %+v, want an amount up to the capacity", s, got)
 		}
 	}
+	if got := o.Signals[pressure.PIDAvailable]; got.Available == got.Capacity {
+		t.Errorf("%s: got %+v, want less than the capacity, because processes run", pressure.PIDAvailable, got)
+	}
 	if got, want := o.Signals[pressure.AllocatableMemoryAvailable], (pressure.Observation{Capacity: 100, Available: 70}); got != want {
 		t.Errorf("allocatable memory: got %+v, want %+v", got, want)
 	}

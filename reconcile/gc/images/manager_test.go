@@ -282,6 +282,68 @@ func TestReclaim_FinishedPod(t *testing.T) {
 	})
 }
 
+// A customSandbox is a Runtime that creates sandboxes from another image.
+type customSandbox struct {
+	images.Runtime
+	image string
+}
+
+func (r customSandbox) Settings(context.Context) (runtime.Settings, error) {
+	return runtime.Settings{SandboxImage: r.image}, nil
+}
+
+// TestPrune_Users checks that the images of all pods are kept that may still start: of desired pods, of
+// pods that their source deletes, of the versions in reports, and of ephemeral containers, which only the
+// reported pod contains. The sandbox image of the runtime is kept, too. The images of removed pods are
+// removed.
+func TestPrune_Users(t *testing.T) {
+	run(t, policy, func(f *fixture) {
+		kept := []string{"desired:1", "terminating:1", "version:1", "successor:1", "debug:1", "ephemeral:1", "custom-pause:1"}
+		for _, name := range append([]string{"removed:1"}, kept...) {
+			f.add(name, 1)
+		}
+		f.calls = customSandbox{f.Client, "custom-pause:1"}
+		f.run()
+		desired, terminating := pod("desired", "", "desired:1", ""), pod("terminating", "", "terminating:1", "")
+		ephemeral := pod("ephemeral", "", "absent:1", "")
+		ephemeral.Object.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Image: "ephemeral:1"}}}
+		version, removed := pod("version", "", "version:1", ""), pod("removed", "", "removed:1", "")
+		withDebugger := pod("version", "", "absent:1", "").Object
+		withDebugger.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Image: "debug:1"}}}
+		reports := []*state.Report{
+			{Key: version.Key, Version: version, Successor: pod("version", "", "successor:1", ""), Pod: withDebugger},
+			{Key: removed.Key, Version: removed},
+		}
+		f.pods.Apply(reconcile.Change{Reports: reports, Set: &manifest.Set{
+			Pods:            map[types.NamespacedName]*manifest.Pod{desired.Key: desired, ephemeral.Key: ephemeral},
+			TerminatingPods: map[types.NamespacedName]*manifest.Pod{terminating.Key: terminating},
+			CompleteSources: map[string]bool{source: true},
+		}})
+		f.pods.Apply(reconcile.Change{Removed: reports[1:]})
+		if _, err := f.Prune(f.t.Context()); err != nil {
+			f.t.Error(err)
+		}
+		f.want(kept...)
+	})
+}
+
+// TestCollect_StoresUseAtStop checks that the use of an image since the last round is stored when podd
+// stops, so that the age of the image begins at that time.
+func TestCollect_StoresUseAtStop(t *testing.T) {
+	run(t, gc.Policy{HighPercent: 100, LowPercent: 80, MaxAge: time.Hour}, func(f *fixture) {
+		f.add("web:1", 1)
+		f.run()
+		sleep(50*time.Minute + time.Second)
+		f.publish(pod("web", "", "web:1", ""))
+		if _, err := f.List(f.t.Context()); err != nil { // finds that the image is in use
+			f.t.Fatal(err)
+		}
+		f.restart()
+		sleep(50 * time.Minute)
+		f.want("web:1")
+	})
+}
+
 // TestCollect_UnknownPods checks that no image is removed, not even at the request of a user, until
 // all sources were read and the runtime was observed.
 func TestCollect_UnknownPods(t *testing.T) {
