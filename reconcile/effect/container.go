@@ -1,7 +1,6 @@
 package effect
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,23 +220,6 @@ func (e *Runner) wrapCreateError(ctx context.Context, s Input, a plan.StartConta
 	return &result.StartError{Reason: "CreateContainerError", Err: fmt.Errorf("creating container %s: %w", a.Container, err)}
 }
 
-// repairVolumeImage removes the damaged image of an image volume of the container with the given config.
-// cause does not name the image, so repairVolumeImage does nothing if the container mounts more than one
-// image.
-func (e *Runner) repairVolumeImage(ctx context.Context, s Input, config *cri.ContainerConfig, cause error) error {
-	var image *cri.ImageSpec
-	for _, m := range config.Mounts {
-		if m.Image != nil && image != nil && m.Image.Image != image.Image {
-			return fmt.Errorf("%w; the image of a volume is damaged, but the runtime does not report which one; remove the images of the container's volumes", cause)
-		}
-		image = cmp.Or(m.Image, image)
-	}
-	if image == nil {
-		return cause
-	}
-	return e.Images.Repair(ctx, image.UserSpecifiedImage, image.Image, volumeImagePolicy(s.Desired, image.UserSpecifiedImage), cause)
-}
-
 var errSandboxMissing = errors.New("the sandbox of the container no longer exists")
 
 // prepareContainerInput prepares the volumes and files of a container. It returns the configuration
@@ -301,19 +283,6 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	}
 	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs, DeviceIDs: allocation.SandboxIDs(&sandbox.Sandbox)})
 	return config, in, err
-}
-
-// queryImageUser returns the user that is set in the image of action a. It returns an error if the
-// runtime does not have the image.
-func (e *Runner) queryImageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
-	image, exists, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
-	if err != nil {
-		return nil, fmt.Errorf("querying the image of container %s: %w", a.Container, err)
-	}
-	if !exists {
-		return nil, fmt.Errorf("creating container %s: its image was removed; podd pulls it again", a.Container)
-	}
-	return &image.User, nil
 }
 
 // stopContainer stops a container and returns its status. It returns nil if the runtime reports

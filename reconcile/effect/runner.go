@@ -3,19 +3,14 @@ package effect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
-	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/probe"
 	"podd/reconcile/render"
 	"podd/reconcile/result"
-	"podd/runtime"
 )
 
 // A Runner carries out the actions of plans. It is safe for concurrent use.
@@ -134,120 +129,4 @@ func (e *Runner) carryOut(ctx context.Context, a plan.Action, s Input, r *result
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
-}
-
-// ensureImage pulls the image of a container and the images of the image volumes that the container
-// mounts, if necessary. It uses the pull secrets of version p. As in the kubelet, a container whose
-// image volume cannot be pulled waits with the reasons of a failed image pull.
-func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a plan.EnsureImage) (result.EnsuredImage, error) {
-	hasContacted := false
-	onPull := func(image string) {
-		hasContacted = true
-		a := a
-		a.Image = image
-		s.OnPull(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
-	}
-	secrets, missingSuffix := s.pullSecrets(p)
-	image, err := e.Images.Ensure(ctx, newImageRequest(p, a.Image, a.Policy, secrets), func() { onPull(a.Image) })
-	if err != nil {
-		if missingSuffix != "" {
-			err = fmt.Errorf("%w%s", err, missingSuffix)
-		}
-		return result.EnsuredImage{ContactedRegistry: hasContacted}, err
-	}
-	r := result.EnsuredImage{Image: image, ContactedRegistry: hasContacted}
-	hasContacted = false
-	c, _, _ := plan.FindContainer(p.Object, a.Container)
-	volumes, err := e.pullVolumeImages(ctx, s, p, c, false, onPull)
-	if err != nil {
-		return result.EnsuredImage{ContactedRegistry: hasContacted}, err
-	}
-	for _, v := range volumes {
-		r.VolumeImages = append(r.VolumeImages, event.VolumeImage{Reference: v.reference, Pull: v.Pull})
-	}
-	return r, nil
-}
-
-// newImageRequest returns the request for an image of version p.
-func newImageRequest(p *manifest.Pod, image, policy string, secrets []*v1.Secret) ImageRequest {
-	r := ImageRequest{Image: image, Policy: policy, Secrets: secrets, Source: p.Origin.Source, Pod: p.ManifestKey(), PodUID: p.UID}
-	if p.Traits.HasRefsFromServer {
-		r.ServiceAccount = p.Object.Spec.ServiceAccountName
-	}
-	return r
-}
-
-// prepareVolumes creates the volumes of the desired version. It returns the lowest free attempt number
-// of each container that has logs.
-func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[string]uint32, err error) {
-	if err := render.CheckMounts(s.Desired, *s.Node); err != nil {
-		return nil, err
-	}
-	if _, err := e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired)); err != nil {
-		return nil, err
-	}
-	return e.LogsAndCgroups.NextAttempts(s.Desired)
-}
-
-// exitQueryTimeout is how long an effect that stops a sandbox waits for the exit codes of its
-// containers. A later observation reports the exit codes that are missing after this time.
-const exitQueryTimeout = 2 * time.Second
-
-// stopSandbox kills the containers of the sandbox with ID id, and stops the sandbox. If exit codes
-// are needed (needsExitCodes), containers contains the statuses of the stopped containers that the
-// runtime reports within exitQueryTimeout.
-func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (containers []runtime.Container, err error) {
-	if err := e.killContainers(ctx, s.Observed, id); err != nil {
-		return nil, err
-	}
-	if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
-		return nil, err
-	}
-	queryCtx, cancel := context.WithTimeout(ctx, exitQueryTimeout)
-	defer cancel()
-	for i := range s.Observed {
-		inc := &s.Observed[i]
-		if inc.ID != id || !s.needsExitCodes(inc) {
-			continue
-		}
-		for _, c := range inc.Containers {
-			if c.State == runtime.Exited || c.State == runtime.ExitCodeUnknown {
-				continue
-			}
-			if status, err := e.Runtime.ContainerStatus(queryCtx, c.ID); err == nil {
-				containers = append(containers, status)
-			}
-		}
-	}
-	return containers, nil
-}
-
-// needsExitCodes reports whether the phase of the pod may depend on the exit codes of incarnation
-// inc.
-func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
-	if s.Desired != nil {
-		return inc.UID == s.Desired.UID
-	}
-	return s.Previous != nil && s.Previous.Traits.HasStateAtSource && inc.UID == s.Previous.UID
-}
-
-// removeSandbox removes a sandbox. If released is false, it stops the sandbox first, because the
-// removal of a sandbox that exited by itself does not free its addresses.
-func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnation, id string, released bool) error {
-	if !released {
-		if err := e.killContainers(ctx, observed, id); err != nil {
-			return err
-		}
-		if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
-			return err
-		}
-	}
-	err := e.Runtime.RemovePodSandbox(ctx, id)
-	if errors.Is(err, runtime.ErrTaskLost) && e.KillShim != nil {
-		// RemovePodSandbox has failed with ErrTaskLost. After the shim is killed and the runtime
-		// has cleaned up, the next attempt succeeds.
-		_, killErr := e.KillShim(id)
-		err = errors.Join(err, killErr)
-	}
-	return err
 }
