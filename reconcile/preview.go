@@ -76,7 +76,7 @@ func Preview(in PreviewInput) ([]PlannedPod, error) {
 		}
 	}
 	for _, o := range orphans {
-		if ownerOf(o.UID, in.Set.Pods, in.Observed.Pods) == ownerNone && !in.Journals.CheckData(context.Background(), o).MustKeep() {
+		if classifyOwner(o.UID, in.Set.Pods, in.Observed.Pods) == ownerNone && !in.Journals.CheckData(context.Background(), o).MustKeep() {
 			key := orphanKey(o.UID)
 			pastRecords[key], keys[key] = []state.Record{{Key: key, UID: o.UID, HasVolumes: true}}, true
 		}

@@ -111,8 +111,8 @@ func (r *Router) newPlanNode() plan.Node {
 	return n
 }
 
-// postOrder sets the memory of a name to memory, and posts memory.Order unless the worker already
-// has this order.
+// postOrder stores memory, the newest admission.Memory of a name, in its entry e. It posts
+// memory.Order to the worker, unless the worker already has this order.
 func (r *Router) postOrder(key types.NamespacedName, e *workerEntry, memory admission.Memory) {
 	hasOrder := e.seq > 0 && e.memory.Order == memory.Order
 	if e.memory = memory; hasOrder {

@@ -47,8 +47,8 @@ const (
 	ownerForeign
 )
 
-// ownerOf returns the ownerKind for a UID; ownerNone if no desired or observed pod has the UID.
-func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) ownerKind {
+// classifyOwner returns the ownerKind for a UID; ownerNone if no pod in desired or observed has the UID.
+func classifyOwner(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) ownerKind {
 	for _, p := range desired {
 		if p.UID == uid {
 			return ownerDesired
@@ -130,7 +130,7 @@ func (r *Router) ownerOf(uid types.UID) ownerKind {
 	if !r.hasFullSnapshot || r.desired == nil {
 		return ownerUnknown
 	}
-	owner := ownerOf(uid, r.desired.Set.Pods, r.observed)
+	owner := classifyOwner(uid, r.desired.Set.Pods, r.observed)
 	if owner == ownerNone && !r.knowsOwners() {
 		return ownerUnknown
 	}

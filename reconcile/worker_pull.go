@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"podd/manifest/order"
@@ -14,6 +15,16 @@ import (
 type pullStart struct {
 	subject, image string
 	event          event.Event
+}
+
+// sendPullStart informs the worker that action a begins to pull a.Image, the image of the container or
+// of an image volume. It blocks until the worker has received the message or ctx is done. Effects call
+// it.
+func (w *worker) sendPullStart(ctx context.Context, a plan.EnsureImage, e event.Event) {
+	select {
+	case w.pullStarts <- &pullStart{a.Subject(), a.Image, e}:
+	case <-ctx.Done():
+	}
 }
 
 // applyPullStart records the start of a pull. The action of the pull is still in progress, because
