@@ -55,11 +55,11 @@ func hugePages(t testing.TB, file string) int {
 // reserved, must not apply.
 func TestHugePages(t *testing.T) {
 	const pages = 16
-	for _, file := range []string{"hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"} {
-		if err := os.WriteFile(filepath.Join("/sys/fs/cgroup/kubepods.slice", file), []byte("0"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	const allPods = "/sys/fs/cgroup/kubepods.slice"
+	restart(t) // podd creates the cgroup
+	eventually(t, "no pod can use huge pages", func() error {
+		return errors.Join(os.WriteFile(filepath.Join(allPods, "hugetlb.2MB.max"), []byte("0"), 0), os.WriteFile(filepath.Join(allPods, "hugetlb.2MB.rsvd.max"), []byte("0"), 0))
+	})
 	reservePages(t, pages)
 	restart(t) // podd counts huge pages at its start
 	script := "{ grep ' /huge ' /proc/mounts; fallocate -l 4194304 /huge/x && echo fits; fallocate -l 8388608 /huge/y || echo too much; rm /huge/y; } >/notes/mounted 2>/dev/null; mv /notes/mounted /notes/output; "
