@@ -79,9 +79,12 @@ type Options struct {
 	IsStatic func(*v1.Pod) bool
 }
 
+// isStatic reports whether a pod comes from a file or URL.
+func (o Options) isStatic(p *v1.Pod) bool { return o.IsStatic == nil || o.IsStatic(p) }
+
 // staticLabel returns the kubelet's value of the label static for a pod.
 func (o Options) staticLabel(p *v1.Pod) string {
-	if o.IsStatic == nil || o.IsStatic(p) {
+	if o.isStatic(p) {
 		return "true"
 	}
 	return ""
@@ -174,7 +177,7 @@ func New(o Options) *Metrics {
 // them.
 func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.podCounts.update(before, after)
-	m.startCounts.update(before, after, now)
+	m.startCounts.update(before, after, m.o.isStatic(after.Pod), now)
 	m.workCounts.update(before, after, m.o.staticLabel(after.Pod))
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
@@ -244,8 +247,8 @@ func (c startTimeCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// callBuckets and pullBuckets are buckets in seconds. callBuckets is for calls and probes, which
-// are fast. pullBuckets is for image pulls, and for pod starts because they may include a pull.
+// callBuckets and pullBuckets are buckets in seconds, which include those of the kubelet. callBuckets is for
+// calls to the runtime. pullBuckets is for image pulls, and for pod starts because they may include a pull.
 var (
 	callBuckets = prometheus.ExponentialBuckets(0.005, 2.5, 14)
 	pullBuckets = []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}

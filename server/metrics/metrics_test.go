@@ -109,6 +109,7 @@ func exercised() *Metrics {
 	m.RecordImageVolumes(ImageVolumes{Volumes: 1, Mounts: 2, HasStarted: true})
 	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "NoSandbox"}, view().Pods[1]
 	after.Phase = "run"
+	after.Pod.Spec.Volumes = nil // so that the SLI includes the pod
 	start := metav1.Unix(4000, 0)
 	after.Pod.Status.StartTime = &start
 	m.UpdatePod(nil, before, time.Unix(4000, 0))
@@ -255,6 +256,24 @@ func TestOperation(t *testing.T) {
 	} {
 		if got := operationLabel(method); got != want {
 			t.Errorf("%s: got %s, want %s", method, got, want)
+		}
+	}
+}
+
+// TestRecordProbe_Duration checks that the duration of a probe is recorded only if the probe passed, as in
+// the kubelet. A failed probe often has the duration of its timeout.
+func TestRecordProbe_Duration(t *testing.T) {
+	m := New(Options{KubernetesVersion: "v1.37.2"})
+	for _, p := range []Probe{
+		{Passed: true, Duration: 2 * time.Second}, {Duration: 30 * time.Second}, {Duration: 40 * time.Second, Err: errors.New("no container")},
+	} {
+		p.Kind = "liveness"
+		m.RecordProbe(p)
+	}
+	text := scrape(m.Handler(inputs()), "/metrics/probes")
+	for name, want := range map[string]string{"sum": "2", "count": "1"} {
+		if line := "prober_probe_duration_seconds_" + name + `{container="",namespace="",pod="",probe_type="Liveness"} ` + want; !strings.Contains(text, line+"\n") {
+			t.Errorf("missing %s", line)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func newPodCounts() podCounts {
 		startedPods:          newCounter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
 		podErrors:            newCounter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
 		userNamespaces:       newUserNamespaceCounts(),
-		sandboxDuration:      newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
+		sandboxDuration:      newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", prometheus.DefBuckets, "runtime_handler"),
 		sandboxErrors:        newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
 		startedContainers:    newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
 		containerErrors:      newCounterVec("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),

@@ -18,7 +18,7 @@ func newProbeCounts() probeCounts {
 	return probeCounts{
 		attempts: newCounterVec("prober_probe_total", "Probes, by result.",
 			"probe_type", "result", "container", "pod", "namespace", "pod_uid"),
-		probeDuration: newHistogramVec("prober_probe_duration_seconds", "Duration in seconds of probes.", callBuckets,
+		probeDuration: newHistogramVec("prober_probe_duration_seconds", "Duration in seconds of probes that passed.", prometheus.DefBuckets,
 			"probe_type", "container", "pod", "namespace"),
 	}
 }
@@ -48,7 +48,7 @@ func (c probeCounts) RecordProbe(p Probe) {
 		result = "successful"
 	}
 	c.attempts.WithLabelValues(kind, result, p.Container, p.Pod.Name, p.Pod.Namespace, string(p.UID)).Inc()
-	if p.Err == nil {
+	if p.Err == nil && p.Passed { // as in the kubelet; a failed probe often has the duration of its timeout
 		c.probeDuration.WithLabelValues(kind, p.Container, p.Pod.Name, p.Pod.Namespace).Observe(p.Duration.Seconds())
 	}
 }

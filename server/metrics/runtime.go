@@ -23,8 +23,8 @@ func newRuntimeCounts() runtimeCounts {
 		calls:             newCounterVec("kubelet_runtime_operations_total", "Calls to the container runtime, by operation.", "operation_type"),
 		failedCalls:       newCounterVec("kubelet_runtime_operations_errors_total", "Failed calls to the container runtime, by operation.", "operation_type"),
 		callDuration:      newHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration in seconds of calls to the container runtime.", callBuckets, "operation_type"),
-		relistDuration:    newHistogram("kubelet_pleg_relist_duration_seconds", "Duration in seconds of relists of all pods of the runtime.", callBuckets),
-		relistInterval:    newHistogram("kubelet_pleg_relist_interval_seconds", "Interval in seconds between relists of all pods of the runtime.", callBuckets),
+		relistDuration:    newHistogram("kubelet_pleg_relist_duration_seconds", "Duration in seconds of relists of all pods of the runtime.", prometheus.DefBuckets),
+		relistInterval:    newHistogram("kubelet_pleg_relist_interval_seconds", "Interval in seconds between relists of all pods of the runtime.", prometheus.DefBuckets),
 		podRelistDuration: newHistogram("kubelet_pleg_pod_relist_duration_seconds", "Duration in seconds of relists of only the pods that may have changed.", prometheus.DefBuckets),
 		lastRelistGauge: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kubelet_pleg_last_seen_seconds", Help: "Unix time in seconds of the last relist of all pods of the runtime.",

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +23,9 @@ type startCounts struct {
 
 func newStartCounts() startCounts {
 	return startCounts{
-		startDuration:       newHistogram("kubelet_pod_start_duration_seconds", "Time in seconds from the start of a pod until all of its containers were started.", pullBuckets),
-		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", pullBuckets),
-		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", pullBuckets),
+		startDuration:       newHistogram("kubelet_pod_start_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were started.", pullBuckets),
+		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the creation of a pod in the API server, or from the first observation of a static pod, until all of its containers were observed as started.", pullBuckets),
+		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers, and only of pods without volumes that may contain persistent data.", pullBuckets),
 		workerStartDuration: newHistogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
 		firstNetworkPod: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kubelet_first_network_pod_start_sli_duration_seconds",
@@ -84,8 +85,8 @@ func (c startCounts) RecordPullTime(uid types.UID, from, to time.Time) {
 const maxSpans = 64
 
 // update tracks a pod from its first observation until all of its containers have
-// started; see Metrics.UpdatePod.
-func (c startCounts) update(before, after *server.PodView, now time.Time) {
+// started; see Metrics.UpdatePod. isStatic reports whether the pod comes from a file or URL.
+func (c startCounts) update(before, after *server.PodView, isStatic bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := after.Pod
@@ -106,11 +107,16 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 		if !s.hasFirstAction {
 			return
 		}
-		if t := p.Status.StartTime; t != nil {
-			c.startDuration.Observe(max(now.Sub(t.Time), 0).Seconds())
+		c.startDuration.Observe(max(now.Sub(s.observedAt), 0).Seconds())
+		createdAt := s.observedAt
+		if !isStatic && !p.CreationTimestamp.IsZero() {
+			createdAt = p.CreationTimestamp.Time
 		}
-		total := max(now.Sub(s.observedAt), 0)
+		total := max(now.Sub(createdAt), 0)
 		c.totalDuration.Observe(total.Seconds())
+		if isStateful(p) {
+			return
+		}
 		sli := max(total-totalTime(append(s.pulls, initSpans(p)...)), 0)
 		c.sliDuration.Observe(sli.Seconds())
 		if !p.Spec.HostNetwork && !c.hasNetworkPod {
@@ -125,6 +131,14 @@ func (c startCounts) stopTracking(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byUID, uid)
+}
+
+// isStateful reports whether a pod has a volume that may contain persistent data. As in the kubelet, the SLI
+// (service level indicator) of Kubernetes does not include such a pod, because its start depends on storage.
+func isStateful(p *v1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v v1.Volume) bool {
+		return v.EmptyDir == nil && v.ConfigMap == nil && v.Secret == nil && v.DownwardAPI == nil && v.Projected == nil
+	})
 }
 
 // initSpans returns the run times of the init containers that have terminated.

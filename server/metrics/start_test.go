@@ -50,6 +50,77 @@ func TestStarts_SLI(t *testing.T) {
 	}
 }
 
+// TestStarts_Created checks when the start latency of a pod begins. A pod of an API server begins to start
+// when it is created, and a static pod when podd first observes it. The time in the status of a pod, at
+// which podd first acted on the pod, does not matter.
+func TestStarts_Created(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(5000+s, 0) }
+	for name, test := range map[string]struct {
+		isStatic  bool
+		createdAt int64
+		wantTotal string
+	}{
+		"pod of an API server":                        {false, -4, "14"},
+		"pod of an API server with a different clock": {false, 60, "0"},
+		"static pod": {true, -4, "10"},
+	} {
+		m := New(Options{KubernetesVersion: "v1.37.2", IsStatic: func(*v1.Pod) bool { return test.isStatic }})
+		before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+		before.Pod.CreationTimestamp = metav1.NewTime(at(test.createdAt))
+		after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
+		after.Pod.CreationTimestamp = before.Pod.CreationTimestamp
+		after.Pod.Status.StartTime = new(metav1.NewTime(at(3)))
+		m.UpdatePod(nil, before, at(0))
+		m.RecordFirstAction(before.Pod.UID, at(3))
+		m.UpdatePod(before, after, at(10))
+		text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
+		for _, want := range []string{
+			"kubelet_pod_start_duration_seconds_sum 10", "kubelet_pod_start_total_duration_seconds_sum " + test.wantTotal,
+			"kubelet_pod_start_sli_duration_seconds_sum " + test.wantTotal,
+		} {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("%s: missing %s", name, want)
+			}
+		}
+	}
+}
+
+// TestStarts_Stateful checks that the SLI excludes pods with volumes that may contain data of users.
+func TestStarts_Stateful(t *testing.T) {
+	for name, test := range map[string]struct {
+		source v1.VolumeSource
+		want   string
+	}{
+		"Secret":    {v1.VolumeSource{Secret: &v1.SecretVolumeSource{}}, "1"},
+		"ConfigMap": {v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}, "1"},
+		"downward":  {v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{}}, "1"},
+		"empty":     {v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}, "1"},
+		"projected": {v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}, "1"},
+		"claim":     {v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}, "0"},
+		"host path": {v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{}}, "0"},
+	} {
+		m := New(Options{KubernetesVersion: "v1.37.2"})
+		before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+		after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
+		for _, p := range []*v1.Pod{before.Pod, after.Pod} {
+			p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: test.source}}
+		}
+		at := time.Unix(5000, 0)
+		m.UpdatePod(nil, before, at)
+		m.RecordFirstAction(before.Pod.UID, at)
+		m.UpdatePod(before, after, at.Add(time.Second))
+		text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
+		for _, want := range []string{
+			"kubelet_pod_start_total_duration_seconds_count 1", "kubelet_pod_start_sli_duration_seconds_count " + test.want,
+			"kubelet_first_network_pod_start_sli_duration_seconds " + test.want,
+		} {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("%s: missing %s", name, want)
+			}
+		}
+	}
+}
+
 // TestStarts_NotStarted checks that nothing is recorded for a pod that was already running, or that
 // is deleted or replaced before it runs, and that no data about it is retained.
 func TestStarts_NotStarted(t *testing.T) {
