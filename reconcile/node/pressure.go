@@ -147,7 +147,7 @@ func (p *PressureObserver) Observe() pressure.Observations {
 		out.Signals[pressure.MemoryAvailable] = memory
 	}
 	workingSet, limit, err := p.o.MeasureAllPods()
-	if p.check("memory of all pods", err) && limit > 0 {
+	if p.check("memory of all pods", err) {
 		out.Signals[pressure.AllocatableMemoryAvailable] = pressure.Observation{Capacity: limit, Available: max(limit-workingSet, 0)}
 	}
 	pids := ReadMaxPids()

@@ -159,6 +159,32 @@ func TestPressureObserver_Problems(t *testing.T) {
 	}
 }
 
+// TestPressureObserver_NoPods checks that a shortage of the pods' memory ends if the cgroup of all pods
+// was removed or has no limit any more. If the cgroup cannot be read, the shortage is unknown.
+func TestPressureObserver_NoPods(t *testing.T) {
+	var log strings.Builder
+	p, _ := newTestObserver(t, &fakeStorage{}, &log)
+	policy := pressure.Policy{Thresholds: []pressure.Threshold{{Signal: pressure.AllocatableMemoryAvailable, Limit: pressure.Limit{Amount: 100}}}}
+	var s pressure.State
+	for _, tt := range []struct {
+		name              string
+		workingSet, limit int64
+		err               error
+		want              bool // condition
+	}{
+		{"short of memory", 950, 1000, nil, true},
+		{"unreadable", 0, 0, errors.New("input/output error"), true},
+		{"removed", 0, 0, nil, false},
+		{"without a limit", 950, 0, nil, false},
+	} {
+		p.o.MeasureAllPods = func() (int64, int64, error) { return tt.workingSet, tt.limit, tt.err }
+		d := pressure.Decide(policy, s, p.Observe(), time.Now())
+		if s = d.State; d.Conditions.Memory != tt.want {
+			t.Errorf("%s: got condition %t, want %t", tt.name, d.Conditions.Memory, tt.want)
+		}
+	}
+}
+
 // TestPressureObserver_Completed checks that Completed reports the first mount points of the runtime
 // soon after the runtime responds, and that the next observation is complete.
 func TestPressureObserver_Completed(t *testing.T) {
