@@ -30,6 +30,8 @@ type PodView struct {
 	OutdatedStoppingContainers int `json:"outdatedStopping,omitempty"`
 	// SandboxID is the CRI id of the pod's sandbox; "" if no sandbox is running.
 	SandboxID string `json:"sandbox,omitempty"`
+	// RuntimeContainers counts the containers of the pod in the runtime.
+	RuntimeContainers ContainerCounts `json:"-"`
 	// Exists is set if the pod has anything on the host: a sandbox, a container, a
 	// mount, a directory, or a start in progress.
 	Exists bool `json:"exists"`
@@ -78,6 +80,10 @@ type PodView struct {
 	// LastExits are the last terminations of the containers, in the manifest's order.
 	LastExits []ExitView `json:"last,omitempty"`
 }
+
+// ContainerCounts is the number of containers by their state in the runtime. Exited includes containers
+// that have been restarted, because the runtime retains them.
+type ContainerCounts struct{ Created, Running, Exited, Unknown int }
 
 // PullView is an image that is being pulled, or is waiting to be pulled.
 type PullView struct {

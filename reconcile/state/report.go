@@ -69,7 +69,14 @@ type PullInProgress struct {
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
 		r.Finished == later.Finished && r.TerminatingEviction == later.TerminatingEviction && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.Insufficient == later.Insufficient && r.DecisionSince.Equal(later.DecisionSince) &&
-		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
+		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && hasSameContainers(r.Observed, later.Observed) && reflect.DeepEqual(r.Decision, later.Decision)
+}
+
+// hasSameContainers reports whether two observations have the same containers in the same states.
+func hasSameContainers(a, b []runtime.Incarnation) bool {
+	return slices.EqualFunc(a, b, func(a, b runtime.Incarnation) bool {
+		return slices.EqualFunc(a.Containers, b.Containers, func(a, b runtime.Container) bool { return a.ID == b.ID && a.State == b.State })
+	})
 }
 
 // HasEphemeral reports whether the version in force has an ephemeral container with this name.

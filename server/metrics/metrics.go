@@ -90,6 +90,23 @@ func (o Options) staticLabel(p *v1.Pod) string {
 	return ""
 }
 
+// isRejected reports whether the node rejects a pod. A pod of a cluster has then failed, and a pod of a
+// manifest waits for a user.
+func (o Options) isRejected(p *server.PodView) bool {
+	return p.IsRejected || p.Rule == o.NotAdmittedRule && p.NeedsUser
+}
+
+// isActive reports whether the kubelet would count a pod as active: the pod is not rejected and runs, starts or
+// stops.
+func (o Options) isActive(p *server.PodView) bool {
+	return !o.isRejected(p) && (!isTerminal(p.Pod) || p.SandboxID != "")
+}
+
+// isTerminal reports whether a pod is in a phase that it never leaves.
+func isTerminal(p *v1.Pod) bool {
+	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
+}
+
 // Inputs are the sources of the metrics that are computed for each request. State is required.
 type Inputs struct {
 	// State is the published state.
@@ -181,19 +198,13 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.workCounts.update(before, after, m.o.staticLabel(after.Pod))
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
-	if m.isRejected(after) && (before == nil || !m.isRejected(before) || before.Pod.UID != after.Pod.UID || before.Pod.Status.Reason != after.Pod.Status.Reason) {
+	if m.o.isRejected(after) && (before == nil || !m.o.isRejected(before) || before.Pod.UID != after.Pod.UID || before.Pod.Status.Reason != after.Pod.Status.Reason) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason, after.InsufficientResource)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
 		m.userNamespaces.starting.remove(before.Pod.UID)
 		m.deleteUIDSeries(before.Pod.UID) // the pod was replaced: each edit of a static pod changes its UID
 	}
-}
-
-// isRejected reports whether the node rejects a pod. A pod of a cluster has then failed, and a pod of a
-// manifest waits for a user.
-func (m *Metrics) isRejected(p *server.PodView) bool {
-	return p.IsRejected || p.Rule == m.o.NotAdmittedRule && p.NeedsUser
 }
 
 // DeletePod deletes the series of a pod that was deleted. last is the last published

@@ -36,6 +36,7 @@ func view() *server.View {
 		{Name: "a", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 		{Name: "b", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 	}
+	web.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "a", MountPath: "/a"}, {Name: "b", MountPath: "/b"}}
 	return &server.View{
 		Node: "n1", Version: "v9",
 		Files: []server.FileView{
@@ -43,9 +44,9 @@ func view() *server.View {
 			{Path: "/etc/podd/db.yaml", ContentTime: time.Unix(2000, 0)},
 		},
 		Pods: []*server.PodView{
-			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", SandboxID: "s1", Rule: "Run",
+			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", SandboxID: "s1", Rule: "Run", RuntimeContainers: server.ContainerCounts{Exited: 1},
 				Decisions: []server.DecisionView{{Container: "main", Rule: "CrashBackOff", Reason: "CrashLoopBackOff", NeedsUser: true}}},
-			{Pod: web, Path: "/etc/podd/web.yaml", SandboxID: "s2", Ready: true, Rule: "Run"},
+			{Pod: web, Path: "/etc/podd/web.yaml", SandboxID: "s2", Ready: true, Rule: "Run", RuntimeContainers: server.ContainerCounts{Running: 1, Exited: 1}},
 		},
 		Problems: []server.ProblemView{
 			{Path: "/etc/podd/web.yaml", Severity: "error", Message: `a "quoted" message`},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	v1 "k8s.io/api/core/v1"
 
 	"podd/server"
 )
@@ -28,10 +27,10 @@ var (
 	nodeNameDesc            = newDesc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
 	cgroupVersionDesc       = newDesc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
 	desiredPodsDesc         = newDesc("kubelet_desired_pods", "Pods that the sources contain.", "static")
-	activePodsDesc          = newDesc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
+	activePodsDesc          = newDesc("kubelet_active_pods", "Desired pods that are admitted and have not terminated.", "static")
 	mirrorPodsDesc          = newDesc("kubelet_mirror_pods", "Mirror pods in the API server.")
 	runningPodsDesc         = newDesc("kubelet_running_pods", "Pods with a running sandbox.")
-	runningContainersDesc   = newDesc("kubelet_running_containers", "Containers, by state.", "container_state")
+	runningContainersDesc   = newDesc("kubelet_running_containers", "Containers in the runtime, by state.", "container_state")
 	workingPodsDesc         = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
 	ephemeralContainersDesc = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
 	pendingResizesDesc      = newDesc("kubelet_pod_pending_resizes", "Pods with a resize that the node does not admit, by the reason (deferred or infeasible) and the range of the pod's priority.", "reason", "priority_bucket")
@@ -81,7 +80,7 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	s.collectPods(v, emit)
 	s.collectWorkers(v, emit)
-	collectVolumes(v, emit)
+	s.collectVolumes(v, emit)
 	collectResizes(v, emit)
 	sources := newSources(v)
 	sources.collectProblems(v, emit)
@@ -112,11 +111,11 @@ func newEmitter(to chan<- prometheus.Metric) emitter {
 func (s stateCollector) collectPods(v *server.View, emit emitter) {
 	var runningSandboxes, ephemeralContainers int
 	desired, active := map[string]int{}, map[string]int{} // by the label static
-	states := map[string]int{"created": 0, "running": 0, "exited": 0, "unknown": 0}
+	var containers server.ContainerCounts
 	for _, p := range v.Pods {
 		if p.Pod.DeletionTimestamp == nil || p.Path != "" { // a pod that is being deleted in the API server is still in its source
 			desired[s.staticLabel(p.Pod)]++
-			if phase := p.Pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
+			if s.isActive(p) {
 				active[s.staticLabel(p.Pod)]++
 			}
 		}
@@ -124,11 +123,10 @@ func (s stateCollector) collectPods(v *server.View, emit emitter) {
 			runningSandboxes++
 		}
 		ephemeralContainers += len(p.Pod.Spec.EphemeralContainers)
-		for c := range server.ContainerStatuses(p.Pod) {
-			if label := stateLabel(c); label != "" {
-				states[label]++
-			}
-		}
+		containers.Created += p.RuntimeContainers.Created
+		containers.Running += p.RuntimeContainers.Running
+		containers.Exited += p.RuntimeContainers.Exited
+		containers.Unknown += p.RuntimeContainers.Unknown
 		emit(podReadyDesc, boolValue(p.Ready), p.Pod.Namespace, p.Pod.Name)
 	}
 	for _, static := range []string{"", "true"} {
@@ -137,23 +135,9 @@ func (s stateCollector) collectPods(v *server.View, emit emitter) {
 	}
 	emit(runningPodsDesc, float64(runningSandboxes))
 	emit(ephemeralContainersDesc, float64(ephemeralContainers))
-	for state, n := range states {
+	for state, n := range map[string]int{"created": containers.Created, "running": containers.Running, "exited": containers.Exited, "unknown": containers.Unknown} {
 		emit(runningContainersDesc, float64(n), state)
 	}
-}
-
-// stateLabel returns the CRI's name of the container's state, or "" if the
-// container does not exist.
-func stateLabel(c *v1.ContainerStatus) string {
-	switch {
-	case c.State.Running != nil:
-		return "running"
-	case c.State.Terminated != nil:
-		return "exited"
-	case c.LastTerminationState.Terminated != nil:
-		return "exited" // terminated and waiting to be restarted
-	}
-	return ""
 }
 
 // collectProblems emits the number of problems. A decision that needs action by a user is also

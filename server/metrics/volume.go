@@ -105,14 +105,20 @@ func (c labelCounts) RecordVolumeLabel(l VolumeLabel) {
 	}
 }
 
-// collectVolumes emits the number of desired and of existing volumes. It assumes that all volumes
-// of a pod exist while the pod has a sandbox.
-func collectVolumes(v *server.View, emit emitter) {
+// collectVolumes emits the number of desired and of existing volumes. As in the kubelet, a pod needs its
+// volumes until its containers have stopped, and volumes that no container uses are not mounted.
+// collectVolumes assumes that all other volumes of a pod exist while the pod has a sandbox.
+func (s stateCollector) collectVolumes(v *server.View, emit emitter) {
 	desired, existing := map[string]int{}, map[string]int{}
 	for _, p := range v.Pods {
+		isNeeded := p.RuntimeContainers.Running > 0 || p.Pod.DeletionTimestamp == nil && !isTerminal(p.Pod) && !s.isRejected(p)
+		used := usedVolumes(&p.Pod.Spec)
 		for i := range p.Pod.Spec.Volumes {
+			if !used[p.Pod.Spec.Volumes[i].Name] {
+				continue
+			}
 			kind := volumeplugin.Name(&p.Pod.Spec.Volumes[i], nil)
-			if p.Pod.DeletionTimestamp == nil && p.Pod.Status.Phase != v1.PodSucceeded && p.Pod.Status.Phase != v1.PodFailed {
+			if isNeeded {
 				desired[kind]++
 			}
 			if p.SandboxID != "" {
@@ -125,4 +131,26 @@ func collectVolumes(v *server.View, emit emitter) {
 			emit(volumeCountDesc, float64(n), kind, state)
 		}
 	}
+}
+
+// usedVolumes returns the names of the volumes that a container mounts or uses as a block device.
+func usedVolumes(p *v1.PodSpec) map[string]bool {
+	used := map[string]bool{}
+	add := func(mounts []v1.VolumeMount, devices []v1.VolumeDevice) {
+		for i := range mounts {
+			used[mounts[i].Name] = true
+		}
+		for i := range devices {
+			used[devices[i].Name] = true
+		}
+	}
+	for _, containers := range [][]v1.Container{p.InitContainers, p.Containers} {
+		for i := range containers {
+			add(containers[i].VolumeMounts, containers[i].VolumeDevices)
+		}
+	}
+	for i := range p.EphemeralContainers {
+		add(p.EphemeralContainers[i].VolumeMounts, p.EphemeralContainers[i].VolumeDevices)
+	}
+	return used
 }

@@ -106,7 +106,7 @@ func (c workCounts) update(before, after *server.PodView, static string) {
 
 // collectWorkers emits the number of pods with a worker, by lifecycle phase and by whether a source
 // contains the pod (see workingPods in pkg/kubelet/kubelet_pods.go). A pod that is being deleted in the
-// API server is still in its source.
+// API server is still in its source. A rejected pod has no worker in the kubelet.
 func (s stateCollector) collectWorkers(v *server.View, emit emitter) {
 	type key struct{ lifecycle, config, static string }
 	counts := map[key]int{}
@@ -120,7 +120,10 @@ func (s stateCollector) collectWorkers(v *server.View, emit emitter) {
 		k := key{"sync", "desired", s.staticLabel(p.Pod)}
 		switch {
 		case p.Pod.DeletionTimestamp == nil:
-			if phase := p.Pod.Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
+			if s.isRejected(p) {
+				continue
+			}
+			if isTerminal(p.Pod) {
 				k.lifecycle = "terminated"
 				if p.SandboxID != "" {
 					k.lifecycle = "terminating"

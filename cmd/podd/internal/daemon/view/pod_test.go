@@ -13,6 +13,7 @@ import (
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 	"podd/runtime"
+	"podd/server"
 	kubetable "podd/server/kube/table"
 )
 
@@ -77,6 +78,25 @@ func TestPodView_Unknown(t *testing.T) {
 		if got := kubetable.NewPodCells(p.Pod, poddtest.At).Status; got != want {
 			t.Errorf("phase %s: got status %s, want %s", phase, got, want)
 		}
+	}
+}
+
+// TestPodView_RuntimeContainers checks that a view counts all containers in the runtime, also those that
+// have been restarted, but none of another agent.
+func TestPodView_RuntimeContainers(t *testing.T) {
+	containers := func(states ...runtime.ContainerState) (list []runtime.Container) {
+		for _, s := range states {
+			list = append(list, runtime.Container{Name: "main", State: s})
+		}
+		return list
+	}
+	p := podView(&state.Report{Observed: []runtime.Incarnation{
+		{Containers: containers(runtime.Running, runtime.Exited, runtime.Created)},
+		{Containers: containers(runtime.Exited, runtime.ExitCodeUnknown, runtime.Unknown)},
+		{Sandbox: runtime.Sandbox{Foreign: true}, Containers: containers(runtime.Running)},
+	}}, nil)
+	if want := (server.ContainerCounts{Created: 1, Running: 1, Exited: 3, Unknown: 1}); p.RuntimeContainers != want {
+		t.Errorf("got %+v, want %+v", p.RuntimeContainers, want)
 	}
 }
 

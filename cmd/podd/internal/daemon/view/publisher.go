@@ -277,7 +277,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	case plan.PhaseStop:
 		p.OutdatedStoppingContainers = countOutdated(r)
 	}
-	p.SandboxID, p.Attempts = readySandboxID(r.Observed), differingAttemptNumbers(r.Observed)
+	p.SandboxID, p.Attempts, p.RuntimeContainers = readySandboxID(r.Observed), differingAttemptNumbers(r.Observed), countContainers(r.Observed)
 	p.Ready = isReady(p.Pod)
 	p.InsufficientResource = string(r.Insufficient)
 	for _, s := range d.Steps {
@@ -332,6 +332,28 @@ func readySandboxID(incarnations []runtime.Incarnation) string {
 		}
 	}
 	return ""
+}
+
+// countContainers returns the number of containers in the runtime by state.
+func countContainers(incarnations []runtime.Incarnation) (n server.ContainerCounts) {
+	for i := range incarnations {
+		if incarnations[i].Foreign {
+			continue
+		}
+		for j := range incarnations[i].Containers {
+			switch incarnations[i].Containers[j].State {
+			case runtime.Created:
+				n.Created++
+			case runtime.Running:
+				n.Running++
+			case runtime.Exited, runtime.ExitCodeUnknown:
+				n.Exited++
+			default:
+				n.Unknown++
+			}
+		}
+	}
+	return n
 }
 
 // lastExits returns the last exit of each container in the order of the manifest.
