@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,6 +199,9 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	for _, group := range node.AllFlags(false) {
 		for _, f := range group {
 			isBool[f.Name] = f.IsBool()
+			if f.Short != 0 {
+				isBool["-"+string(f.Short)] = f.IsBool()
+			}
 			names = append(names, f.Name)
 		}
 	}
@@ -215,16 +219,25 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	if errors.Is(err, commandline.ErrHelp) {
 		return verbHelp{kongContext}, nil
 	}
-	if missingErr, ok := errors.AsType[commandline.MissingArgumentsError](err); ok {
-		return nil, fmt.Errorf("%s: missing %s; see \"podd %[1]s --help\"", node.Name, missingErr.Arguments)
-	}
 	if err != nil {
-		return nil, err
+		return nil, explainParseError(err, node.Name)
 	}
 	if hasFlags {
 		flagVerb.KubeletFlags().Unsupported = unsupported
 	}
 	return command.(verb), nil
+}
+
+// explainParseError returns the error for users after commandline.Parse has failed with err.
+func explainParseError(err error, verbName string) error {
+	if missingErr, ok := errors.AsType[commandline.MissingArgumentsError](err); ok {
+		return fmt.Errorf("%s: missing %s; see \"podd %[1]s --help\"", verbName, missingErr.Arguments)
+	}
+	if choiceErr, ok := errors.AsType[commandline.InvalidChoiceError](err); ok {
+		choices := slices.DeleteFunc(choiceErr.Choices, func(choice string) bool { return choice == "" })
+		return fmt.Errorf("%s: unknown value %q; must be one of %s", choiceErr.Name, choiceErr.Value, strings.Join(choices, ", "))
+	}
+	return err
 }
 
 // verbHelp is the verb that prints the help for "podd VERB --help".
@@ -275,7 +288,7 @@ func printUsage(s iostreams.Streams) error {
 	}
 	b.WriteString("\nTopics:\n")
 	for _, t := range docs.Topics() {
-		fmt.Fprintf(&b, "  %-15s %s\n", t.Name, t.Title)
+		fmt.Fprintf(&b, "  %-21s %s\n", t.Name, t.Title) // 21 is the length of dynamic-configuration
 	}
 	b.WriteString("\nUse \"podd help VERB\" for the flags of a verb and \"podd help TOPIC\" for a page. Without a verb, podd does the same as \"podd run\".\n")
 	_, err = io.WriteString(s.Out, b.String())

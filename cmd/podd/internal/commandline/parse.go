@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -27,6 +28,22 @@ var ErrHelp = errors.New("help requested")
 type MissingArgumentsError struct{ Arguments string } // such as "<pod> <command> ..."
 
 func (e MissingArgumentsError) Error() string { return fmt.Sprintf("expected %q", e.Arguments) }
+
+// An InvalidChoiceError is the error of Parse if a flag or an argument has a value that its enum tag
+// does not contain. Its message is that of kong.
+type InvalidChoiceError struct {
+	Name    string   // such as "--output" or "<shell>"
+	Value   string   // the invalid value
+	Choices []string // the valid values; "" is the default of an optional flag
+}
+
+func (e InvalidChoiceError) Error() string {
+	quoted := make([]string, len(e.Choices))
+	for i, choice := range e.Choices {
+		quoted[i] = strconv.Quote(choice)
+	}
+	return fmt.Sprintf("%s must be one of %s but got %q", e.Name, strings.Join(quoted, ","), e.Value)
+}
 
 // A Validator is a verb with checks that its tags cannot express. The method Validate must not use
 // its parameter. The parameter exists so that the method has another signature than
@@ -95,17 +112,13 @@ func validate(ctx *kong.Context) error {
 	return checkExclusive(verb)
 }
 
-// checkEnum returns an error if the value is not in its enum tag.
+// checkEnum returns an InvalidChoiceError if the value is not in its enum tag.
 func checkEnum(v *kong.Value) error {
-	got, choices := v.Target.String(), v.EnumSlice()
-	if slices.Contains(choices, got) {
+	value, choices := v.Target.String(), v.EnumSlice()
+	if slices.Contains(choices, value) {
 		return nil
 	}
-	quoted := make([]string, len(choices))
-	for i, a := range choices {
-		quoted[i] = fmt.Sprintf("%q", a)
-	}
-	return fmt.Errorf("%s must be one of %s but got %q", v.ShortSummary(), strings.Join(quoted, ","), got)
+	return InvalidChoiceError{Name: v.ShortSummary(), Value: value, Choices: choices}
 }
 
 // missingFlags returns the required flags that are not set, sorted.

@@ -18,7 +18,7 @@ import (
 // the kubelet. Arguments after "--" are not changed.
 //
 // names contains the names of kong's flags. lookup reports whether kong has a flag (ok), and
-// whether that flag takes no value (noValue).
+// whether that flag takes no value (noValue). The name of a short flag begins with "-".
 func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), names []string) (kongArgs []string, unsupported []UnsupportedFlag, err error) {
 	n := &normalizer{args: args, lookup: lookup, names: names}
 	var errs []error
@@ -56,6 +56,9 @@ func (n *normalizer) next() string {
 func (n *normalizer) normalize(arg string) error {
 	writtenName, value, hasValue, isFlag := splitFlag(arg)
 	if !isFlag {
+		if noValue, isShortFlag := n.lookup(arg); isShortFlag && !noValue && len(n.args) == 0 {
+			return fmt.Errorf("%s: a value is missing", arg)
+		}
 		n.kongArgs = append(n.kongArgs, fixShortFlag(arg))
 		return nil
 	}
@@ -100,11 +103,11 @@ func (n *normalizer) normalize(arg string) error {
 }
 
 // splitFlag splits a long flag into its name, with - instead of _, and its value. hasValue
-// reports whether the argument contains a value. isFlag is false for short flags and for
-// arguments that are not flags.
+// reports whether the argument contains a value. isFlag is false for short flags, for invalid
+// flags and for arguments that are not flags.
 func splitFlag(arg string) (name, value string, hasValue, isFlag bool) {
 	body, ok := strings.CutPrefix(arg, "--")
-	if !ok || body == "" {
+	if !ok || body == "" || body[0] == '-' { // kong reports "---flag" as unknown
 		return "", "", false, false
 	}
 	name, value, hasValue = strings.Cut(body, "=")
