@@ -73,12 +73,13 @@ func (m *Manager) isStarting(now time.Time) bool {
 }
 
 // reclaimOrEvict reclaims the resource of the first threshold or, if this is not sufficient, evicts
-// a pod. If it is sufficient for this threshold only, the next check acts on the next threshold.
-// reclaimOrEvict returns the time until the next check. isEffective is false if no pod can be evicted, or
-// if a threshold of memory has become due in the meantime.
+// a pod. If it is sufficient for this threshold only, the next check acts on the next threshold. A
+// reclaim that is effective but needs more time continues with the next check. reclaimOrEvict returns the
+// time until the next check. isEffective is false if no pod can be evicted, or if a threshold of memory
+// has become due in the meantime.
 func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshold, observed observation, reports []*state.Report) (wait time.Duration, isEffective bool) {
 	met, l := due[0], observed.Layout
-	isRuntimeHung := false
+	isRuntimeHung, available := false, met.Available
 	for _, s := range m.reclaimSteps(met.Signal, l) {
 		if s.callsRuntime && isRuntimeHung {
 			continue
@@ -87,14 +88,19 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshol
 		if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { err = m.reclaim(ctx, s, met.Signal) }) {
 			return 0, false
 		}
-		isRuntimeHung = isRuntimeHung || errors.Is(err, context.DeadlineExceeded)
+		isTimedOut := errors.Is(err, context.DeadlineExceeded)
+		isRuntimeHung = isRuntimeHung || isTimedOut
 		amounts := m.o.Observer.Observe()
+		before := available
+		available = amounts.Signals[met.Signal].Available
 		switch {
 		case isResolved(due, amounts):
 			m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
 			return m.interval(amounts), true
 		case isResolved(due[:1], amounts):
 			return evictionCheckInterval, true // a pod must not be evicted because of a resource that is available again
+		case isTimedOut && hasProgress(met, before, available):
+			return evictionCheckInterval, true
 		}
 	}
 	var usage map[types.UID]*pressure.Usage
@@ -106,6 +112,13 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshol
 		return evictionCheckInterval, true
 	}
 	return observeInterval, false
+}
+
+// hasProgress reports whether a reclaim that did not end within reclaimTimeout has made at least a tenth
+// of the missing amount available. Then no pod is evicted, because removing many images can take minutes.
+// before and after are the available amounts.
+func hasProgress(met pressure.MetThreshold, before, after int64) bool {
+	return after > before && after-before >= (met.Quantity-before)/10
 }
 
 // reportAges calls OnEvict for the thresholds in due. observedAt is when the resources were observed.

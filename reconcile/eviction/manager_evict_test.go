@@ -45,12 +45,13 @@ type managerTest struct {
 	isStarting       bool
 }
 
-// fakeReclaimer makes disk space available when Reclaim is called.
+// fakeReclaimer makes disk space available when Reclaim is called. If isSlow is set, Reclaim is not
+// finished when its time is over.
 type fakeReclaimer struct {
-	node  *fakeNode
-	frees int64
-	hangs bool
-	calls int
+	node          *fakeNode
+	frees         int64
+	hangs, isSlow bool
+	calls         int
 }
 
 func (r *fakeReclaimer) Reclaim(ctx context.Context) error {
@@ -60,9 +61,12 @@ func (r *fakeReclaimer) Reclaim(ctx context.Context) error {
 		return ctx.Err()
 	}
 	r.node.mu.Lock()
-	defer r.node.mu.Unlock()
 	r.node.disk += r.frees
-	return nil
+	r.node.mu.Unlock()
+	if r.isSlow {
+		<-ctx.Done()
+	}
+	return ctx.Err()
 }
 
 func (m *managerTest) PodUsage(ctx context.Context, resource v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
@@ -327,6 +331,24 @@ func TestManager_Reclaims(t *testing.T) {
 		if m.reclaim.calls+m.images.calls+m.young.calls+m.logs.calls != 0 {
 			t.Error("shortage of memory: got a removal of containers, images or logs, want none")
 		}
+	})
+}
+
+// TestManager_SlowReclaim checks that no pod is evicted while a removal of images that takes long makes
+// space, and that a pod is evicted as soon as it makes none.
+func TestManager_SlowReclaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.run("web", 0, 300)
+		m.node.disk, m.images.frees, m.images.isSlow = 50, 20, true
+		m.checkAgain(t, "some images are removed", evictionCheckInterval)
+		m.checkAgain(t, "more images are removed", evictionCheckInterval)
+		m.checkAgain(t, "enough images are removed", observeInterval)
+		if m.images.calls != 3 || m.young.calls != 0 {
+			t.Errorf("got %d reclaims of images and %d of young images, want 3 and 0", m.images.calls, m.young.calls)
+		}
+		m.node.disk, m.images.frees = 50, 4
+		m.checkAgain(t, "too little is removed", evictionCheckInterval, "web")
 	})
 }
 
