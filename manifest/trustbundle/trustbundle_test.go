@@ -71,9 +71,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzNormalize checks that Normalize and Check do not panic, that the result of Normalize contains
-// only different PEM blocks without headers, that Normalize does not change its own result, and that
-// it keeps all certificates of a text that Check accepts.
+// FuzzNormalize checks that Normalize and Check do not panic. The result of Normalize must contain only
+// different PEM blocks without headers, and all certificates of a text that Check accepts. Normalize
+// must not change its own result.
 func FuzzNormalize(f *testing.F) {
 	a, b := manifesttest.CACertificate(f, "a"), manifesttest.CACertificate(f, "b")
 	for _, text := range []string{

@@ -260,8 +260,7 @@ func TestRestartCount_Recorded(t *testing.T) {
 }
 
 // TestPhase_Undecided checks that a pod that lost its container does not fail before podd has decided
-// that the pod has finished, because a terminal phase without the reason of a rejection could not be
-// corrected.
+// that the pod has finished. podd could not correct a terminal phase without the reason of a rejection.
 func TestPhase_Undecided(t *testing.T) {
 	f := runningFacts(v1.Container{})
 	f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyNever

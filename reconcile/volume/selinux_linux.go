@@ -63,8 +63,9 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// reportLabel calls OnLabel if err is an error about the label, if the volume has no label because of such
-// an error, or if err is nil and the volume has a label.
+// reportLabel calls OnLabel if the result of a mount concerns the label: if err is an error about the
+// label, if such an error was ignored and the volume has no label, or if the volume is mounted with a
+// label. m is the decision about the label.
 func (p *podDir) reportLabel(v *v1.Volume, l selinux.Volume, m selinux.Mount, err error) {
 	if p.root.OnLabel == nil || !p.root.SELinux.IsEnabled() {
 		return

@@ -198,7 +198,8 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 }
 
 // TestListImages_Unreadable checks that the error of ListImages states the cause and the remedy if CRI-O
-// cannot read one of its images, and only a probable cause if the error does not name the image.
+// cannot read one of its images. If the error of CRI-O does not name the image, the cause is stated only
+// as probable.
 func TestListImages_Unreadable(t *testing.T) {
 	const prefix, suffix = `locating item named "manifest" for image with ID `, " (consider removing the image to resolve the issue): file does not exist"
 	for text, want := range map[string]struct {

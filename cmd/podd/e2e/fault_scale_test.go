@@ -21,9 +21,9 @@ import (
 	"podd/server"
 )
 
-// cost is the resource usage of podd per pod. The durations are processor time. podd uses start from its
-// first start until the pod is ready, restart from a restart until the pod is ready, idle in 30 idle
-// seconds, and remove until the pod is removed. The field memory is resident memory in KiB.
+// cost is the resource usage of podd per pod. The durations are processor time. start is used
+// from the first start of podd until the pod is ready, and restart from a restart of podd until the pod
+// is ready. idle is used in 30 idle seconds, and remove until the pod is removed. The field memory is resident memory in KiB.
 type cost struct {
 	start, restart, idle, remove time.Duration
 	memory                       float64

@@ -59,8 +59,8 @@ func untilPullFails(d *daemon, name string) {
 }
 
 // TestPull_VerifyCredentials checks that a pod without credentials cannot use an image that another pod
-// has pulled with a Secret, and that a pod with this Secret can use it without a second pull, also
-// after podd was killed and without a registry.
+// has pulled with a Secret. A pod with this Secret can use the image without a second pull. Both must
+// also be true after podd was killed and without a registry.
 func TestPull_VerifyCredentials(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -14,9 +14,9 @@ import (
 )
 
 // TestDynamicConfig gives a node its configuration with a ConfigMap that an annotation of the Node names.
-// podd must report that the node needs permission to read the ConfigMap, use a valid content, reject an
-// invalid one, and keep its configuration without an API server and after the ConfigMap was deleted. If the API
-// server is unreachable during a trial, podd must try the configuration again.
+// podd must report that the node needs permission to read the ConfigMap. It must use a valid content and
+// reject an invalid one. It must keep its configuration without an API server, and after the ConfigMap was
+// deleted. If the API server is unreachable during a trial, podd must try the configuration again.
 func TestDynamicConfig(t *testing.T) {
 	const configMaps, rolesPath, bindings = inDefault + "configmaps", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
 	do := func(method, path string, body any) {

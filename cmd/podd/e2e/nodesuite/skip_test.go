@@ -21,8 +21,9 @@ type skip struct {
 }
 
 // parseSkips parses skip.txt. Each entry is a line with the reason, which starts with "#", and a
-// line with the regular expression. An entry does not apply if its reason is that the specs require a
-// flag, and flags contains this flag, or that they require the virtual machine, and the suite runs on it.
+// line with the regular expression. An entry does not apply in two cases: its reason is that the
+// specs require a flag, and flags contains this flag; or its reason is that they require the virtual
+// machine, and the suite runs on it (onMachine).
 func parseSkips(text string, flags []string, onMachine bool) ([]skip, error) {
 	var all []skip
 	reason := ""

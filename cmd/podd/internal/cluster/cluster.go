@@ -291,10 +291,10 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 	c.hasSyncedNode = c.hasSyncedNode || syncer.isSynced
 }
 
-// Reachable reports whether the API server has listed the Node on the current connection, and no part of
-// the connection has a problem because the API server does not respond or has no trusted certificate.
-// An error response is a response. Reachable returns false before the first connection, and after the
-// start of each connection until the Node was listed. It may be called concurrently.
+// Reachable reports whether the API server responds on the current connection. Reachable returns false
+// before the first connection, and after the start of each connection until the Node was listed. It also
+// returns false while a part of the connection has a problem because the API server does not respond or
+// has no trusted certificate. An error response is a response. Reachable may be called concurrently.
 func (c *Cluster) Reachable() bool {
 	nodes, _ := c.nodes.get()
 	problems := c.problems.Load()

@@ -578,7 +578,7 @@ func TestUpdatePeriods(t *testing.T) {
 }
 
 // TestVolumeLimit_Period checks that podd updates the maximum number of volumes in the CSINode after each
-// period of the CSIDriver, that a change of the period takes effect, and that podd requests the number
+// period of the CSIDriver, and that a change of the period takes effect. podd must request the number
 // only while the driver is registered and its CSIDriver has a period.
 func TestVolumeLimit_Period(t *testing.T) {
 	drivers := &fakeDrivers{registered: []csi.Driver{disk, {Name: "other.example", NodeID: "i-1"}}, maxVolumes: 4}
@@ -626,8 +626,8 @@ func TestVolumeLimit_Period(t *testing.T) {
 }
 
 // TestAttachment_Limit checks that podd updates the maximum number of volumes when the attacher reports
-// that the node has reached a limit, and that podd reports the exceeded limit only if the attacher has
-// not succeeded within refs.AttachTimeout.
+// that the node has reached a limit. podd must report the exceeded limit only if the attacher has not
+// succeeded within refs.AttachTimeout.
 func TestAttachment_Limit(t *testing.T) {
 	for name, test := range map[string]struct {
 		period  int64

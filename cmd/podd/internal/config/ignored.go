@@ -93,9 +93,9 @@ func findIgnored(path, flag string) int {
 	})
 }
 
-// daemonFields are the fields that have no effect with --runonce, because podd then serves no endpoints,
-// follows no changes, removes no images, evicts no pods to free memory or disk space, and changes neither
-// its own process nor the host. The hard eviction thresholds are missing, because they also reduce the
+// daemonFields are the fields that have no effect with --runonce. podd then serves no endpoints, follows
+// no changes, removes no images, and evicts no pods to free memory or disk space. It changes neither its
+// own process nor the host. The hard eviction thresholds are missing, because they also reduce the
 // allocatable resources.
 var daemonFields = newSet(
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency", "nodeStatusMaxImages",
