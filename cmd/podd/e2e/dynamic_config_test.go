@@ -17,8 +17,8 @@ import (
 
 // TestDynamicConfig changes the configuration file while a pod runs. podd must use a valid configuration
 // without a restart, and keep its configuration if the new one is invalid. podd must return to the last
-// known good configuration if a port is in use, if the runtime is unreachable, and if podd is killed three
-// times. The pod must keep running in the same container, also if podd starts with an invalid file.
+// known good configuration if a port is in use, if the runtime is unreachable in two trials, and if podd is
+// killed three times. The pod must keep running in the same container, also if podd starts with an invalid file.
 func TestDynamicConfig(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -57,7 +57,9 @@ func TestDynamicConfig(t *testing.T) {
 	d.untilConfig("ConfigNotUsed", "41")
 	write("unix:///nonexistent/containerd.sock", "maxPods: 43")
 	d.untilConfig("OnTrial", "43")
-	d.untilProblem("was rejected: the container runtime was unreachable for 10s, and was reachable before")
+	d.untilProblem("the trial of the configuration in the files ended, because the container runtime was unreachable for 10s, and was reachable before")
+	d.untilConfig("ConfigNotUsed", "41")
+	d.untilProblem("was rejected: the container runtime was unreachable for 10s, and was reachable before, in 2 trials")
 	d.untilConfig("ConfigNotUsed", "41")
 	if !d.proc.running() || d.proc.pid() != pid {
 		t.Errorf("process of podd: got PID %d, want %d, still running", d.proc.pid(), pid)

@@ -17,11 +17,10 @@
 //   - podd stops with an error during the trial, or does not start.
 //   - More than maxStarts processes of podd have started with it, and none has stopped in an orderly way or
 //     has run for the duration of a trial.
-//   - During the trial, the container runtime is unreachable, but was reachable before.
-//   - During two trials, the API server is unreachable, but was reachable before, and responds to the last
-//     known good configuration soon after. If it does not respond soon, the candidate is not the cause.
-//     Between these trials, podd waits until the API server responds to the last known good configuration.
-//     A candidate has at most maxLosses trials.
+//   - During two trials, the container runtime or the API server is unreachable, but was reachable before,
+//     and responds to the last known good configuration soon after. If it does not respond soon, the
+//     candidate is not the cause. Between these trials, podd waits until the runtime and the API server
+//     respond to the last known good configuration. A candidate has at most maxLosses trials.
 //
 // If a candidate on trial is rejected, podd returns to the last known good configuration. If there is none,
 // the trial continues, or podd stops. An invalid candidate changes nothing. A rejected candidate is tried

@@ -15,21 +15,15 @@ func (h Health) or(other Health) Health {
 	return Health{Runtime: h.Runtime || other.Runtime, APIServer: h.APIServer || other.APIServer, HasCluster: h.HasCluster || other.HasCluster}
 }
 
-// Names of peers for messages.
-const (
-	runtimePeer   = "the container runtime"
-	apiServerPeer = "the API server"
-)
-
 // lostPeer returns the name of a peer that responds in before and not in h, or "" if there is none.
 // hasResponded reports whether this peer responds in reached. Without a cluster, the API server is not lost,
 // because podd may have been started without --kubeconfig since.
 func (h Health) lostPeer(before, reached Health) (name string, hasResponded bool) {
 	switch {
 	case before.Runtime && !h.Runtime:
-		return runtimePeer, reached.Runtime
+		return "the container runtime", reached.Runtime
 	case before.APIServer && h.HasCluster && !h.APIServer:
-		return apiServerPeer, reached.APIServer
+		return "the API server", reached.APIServer
 	}
 	return "", false
 }

@@ -35,8 +35,10 @@ type node struct {
 	causes  []error                // why the parts have stopped
 	health  atomic.Pointer[Health] // the manager reads it in another goroutine
 	failing map[int32]error        // errors with which the parts stop, by maxPods
-	offline atomic.Int32           // maxPods with which the parts cannot reach the API server
+	broken  atomic.Int32           // maxPods with which the parts have the health whenBroken
 	notices []Notice
+
+	whenBroken Health
 }
 
 // newNode returns a node whose configuration file sets maxPods to 1. It must be called in a bubble of
@@ -101,9 +103,10 @@ func (n *node) run(ctx context.Context, cfg *config.Config, link *Link) error {
 		return err
 	}
 	link.SetHealth(func() Health {
-		h := *n.health.Load()
-		h.APIServer = h.APIServer && int32(cfg.MaxPods) != n.offline.Load()
-		return h
+		if int32(cfg.MaxPods) == n.broken.Load() {
+			return n.whenBroken
+		}
+		return *n.health.Load()
 	})
 	defer link.SetHealth(nil)
 	<-ctx.Done()
@@ -323,7 +326,7 @@ func TestManager_Unreachable(t *testing.T) {
 		n.wait(maxLostTime - 5*time.Second)
 		n.wantRunning(2, "")
 		n.wait(10 * time.Second)
-		n.wantRunning(1, "was rejected: the container runtime was unreachable for 1m0s")
+		n.wantRunning(1, "ended, because the container runtime was unreachable for 1m0s, and was reachable before")
 
 		n.wait(2 * maxLostTime)
 		n.write("maxPods: 3") // the runtime is unreachable before this change
@@ -377,7 +380,7 @@ func TestManager_Outage(t *testing.T) {
 				n.wantRunning(2, "")
 				n.health.Store(&outage)
 				n.wait(maxLostTime + 2*time.Second)
-				n.wantRunning(1, "the trial of the configuration in the files ended, because the API server was unreachable for 1m0s, and was reachable before; podd tries the configuration again when the API server responds")
+				n.wantRunning(1, "the trial of the configuration in the files ended, because the API server was unreachable for 1m0s, and was reachable before; podd tries the configuration again when it is reachable")
 				n.wantTrial(false)
 				n.wantNotices("KubeletConfigChanged", "KubeletConfigPostponed")
 				n.wait(test.length - maxLostTime)
@@ -450,31 +453,36 @@ func TestManager_LeftClusterDuringOutage(t *testing.T) {
 	})
 }
 
-// TestManager_BreaksConnection checks that podd rejects a configuration for good if the API server responds
-// with the last known good configuration, but not with this one.
+// TestManager_BreaksConnection checks that podd rejects a configuration for good if a peer responds with the
+// last known good configuration, but not with this one.
 func TestManager_BreaksConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := startTrustedInCluster(t)
-		n.offline.Store(2)
-		n.write("maxPods: 2")
-		n.wait(checkInterval)
-		n.wait(maxLostTime + 2*time.Second)
-		n.wantRunning(1, "ended, because the API server was unreachable")
-		n.wait(maxLostTime + 2*time.Second)
-		n.wantRunning(2, "")
-		n.wait(maxLostTime + 2*time.Second)
-		n.wantRunning(1, "ended, because the API server was unreachable")
-		n.wait(maxLostTime + 2*time.Second)
-		n.wantRunning(1, "was rejected: the API server was unreachable for 1m0s, and was reachable before, in 2 trials")
-		starts := n.starts
-		n.wait(24 * time.Hour)
-		n.wantRunning(1, "was rejected: ")
-		if n.starts != starts {
-			t.Errorf("number of starts a day later: got %d, want %d", n.starts, starts)
-		}
-		n.wantNotices("KubeletConfigChanged", "KubeletConfigPostponed", "KubeletConfigChanged", "KubeletConfigPostponed", "KubeletConfigRejected")
-		n.stop()
-	})
+	for peer, health := range map[string]Health{"the API server": outage, "the container runtime": {HasCluster: true, APIServer: true}} {
+		t.Run(peer, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := startTrustedInCluster(t)
+				n.whenBroken = health
+				n.broken.Store(2)
+				n.write("maxPods: 2")
+				n.wait(checkInterval)
+				n.wait(maxLostTime + 2*time.Second)
+				n.wantRunning(1, "ended, because "+peer+" was unreachable")
+				n.wait(maxLostTime + 2*time.Second)
+				n.wantRunning(2, "")
+				n.wait(maxLostTime + 2*time.Second)
+				n.wantRunning(1, "ended, because "+peer+" was unreachable")
+				n.wait(maxLostTime + 2*time.Second)
+				n.wantRunning(1, "was rejected: "+peer+" was unreachable for 1m0s, and was reachable before, in 2 trials")
+				starts := n.starts
+				n.wait(24 * time.Hour)
+				n.wantRunning(1, "was rejected: ")
+				if n.starts != starts {
+					t.Errorf("number of starts a day later: got %d, want %d", n.starts, starts)
+				}
+				n.wantNotices("KubeletConfigChanged", "KubeletConfigPostponed", "KubeletConfigChanged", "KubeletConfigPostponed", "KubeletConfigRejected")
+				n.stop()
+			})
+		})
+	}
 }
 
 // TestManager_ManyOutages checks that the number of trials is limited, even if the API server is also
@@ -588,8 +596,9 @@ func TestManager_ConfigMap(t *testing.T) {
 	})
 }
 
-// TestManager_ChangedWhileStopped checks that a configuration that changed while podd was stopped fails its
-// trial if the runtime does not respond, although podd does not know whether it would have responded.
+// TestManager_ChangedWhileStopped checks that the trial of a configuration that changed while podd was
+// stopped ends if the runtime does not respond, although podd does not know whether it would have responded.
+// podd must try the configuration again when the runtime responds.
 func TestManager_ChangedWhileStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := startTrusted(t)
@@ -600,7 +609,11 @@ func TestManager_ChangedWhileStopped(t *testing.T) {
 		n.wait(trialPeriod - 5*time.Second) // the runtime may be starting
 		n.wantRunning(2, "")
 		n.wait(10 * time.Second)
-		n.wantRunning(1, "was rejected: the container runtime was unreachable for 10m0s")
+		n.wantRunning(1, "ended, because the container runtime was unreachable for 10m0s, and was reachable before")
+		n.health.Store(&Health{Runtime: true})
+		n.wait(maxLostTime + trialPeriod + checkInterval)
+		n.wantRunning(2, "")
+		n.wantTrial(false)
 		n.stop()
 	})
 }

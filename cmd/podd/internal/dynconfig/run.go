@@ -23,8 +23,8 @@ const (
 type trialTimes struct {
 	startedAt time.Time // when the parts started
 	lostAt    time.Time // when a peer became unreachable; zero if all peers respond
-	// respondsSince is when the API server began to respond, while a configuration waits for another trial;
-	// zero if the API server does not respond.
+	// respondsSince is when all peers began to respond, while a configuration waits for another trial; zero
+	// if a peer does not respond.
 	respondsSince time.Time
 }
 
@@ -143,9 +143,9 @@ func (m *manager) checkTrial(now time.Time) {
 	}
 	isOver := now.Sub(m.trial.startedAt) >= period
 	health, isKnown := m.link.currentHealth()
-	reason, mayRetry := m.failure(health, isKnown, now)
+	reason, isLost := m.failure(health, isKnown, now)
 	switch {
-	case reason != "" && m.state.canFallBack() && mayRetry:
+	case reason != "" && m.state.canFallBack() && isLost:
 		m.apply(m.state.withLostTrial(reason))
 	case reason != "" && m.state.canFallBack():
 		m.apply(m.state.withRejectedTrial(reason, m.facts()))
@@ -158,26 +158,26 @@ func (m *manager) checkTrial(now time.Time) {
 }
 
 // checkRetry decides when the next trial of a configuration that waits for it starts. It reports whether
-// the trial can start now. The API server must respond for some time, because it may be unreachable several
-// times during an upgrade.
+// the trial can start now. The peers must respond for some time, because an API server may be unreachable
+// several times during an upgrade.
 func (m *manager) checkRetry(now time.Time) (isReady bool) {
 	r := m.state.Retry
 	health, isKnown := m.link.currentHealth()
 	if r == nil || r.IsReady || !isKnown {
 		return false
 	}
-	responds := health.APIServer || !health.HasCluster
+	lost, _ := health.lostPeer(r.Trial.Before, Health{})
 	switch {
-	case !responds:
+	case lost != "":
 		m.trial.respondsSince = time.Time{}
 	case m.trial.respondsSince.IsZero():
 		m.trial.respondsSince = now
 	}
 	switch {
-	case responds && now.Sub(m.trial.respondsSince) >= m.lostLimit():
+	case lost == "" && now.Sub(m.trial.respondsSince) >= m.lostLimit():
 		m.apply(m.state.withReadyRetry(m.facts()))
 		return true
-	case !r.IsCleared && !responds && now.Sub(m.trial.startedAt) >= m.lostLimit():
+	case lost != "" && !r.IsCleared && now.Sub(m.trial.startedAt) >= m.lostLimit():
 		m.apply(m.state.withClearedRetry())
 	}
 	return false
@@ -188,10 +188,10 @@ func (m *manager) lostLimit() time.Duration {
 	return min(maxLostTime, m.o.Flags.DynamicConfigTrial/2)
 }
 
-// failure returns the reason why the configuration on trial has failed, or "". mayRetry is set if the
-// configuration may not be the cause. isKnown is false while podd's parts do not run. A peer that has not
+// failure returns the reason why the configuration on trial has failed, or "". isLost reports whether the
+// reason is that a peer is unreachable. isKnown is false while podd's parts do not run. A peer that has not
 // responded in this process may still be starting, so podd waits for it as long as the trial takes.
-func (m *manager) failure(health Health, isKnown bool, now time.Time) (reason string, mayRetry bool) {
+func (m *manager) failure(health Health, isKnown bool, now time.Time) (reason string, isLost bool) {
 	period := m.o.Flags.DynamicConfigTrial
 	if !isKnown {
 		if now.Sub(m.trial.startedAt) >= period {
@@ -214,7 +214,7 @@ func (m *manager) failure(health Health, isKnown bool, now time.Time) (reason st
 	if now.Sub(m.trial.lostAt) < limit {
 		return "", false
 	}
-	return fmt.Sprintf("%s was unreachable for %s, and was reachable before", lost, limit), lost == apiServerPeer
+	return fmt.Sprintf("%s was unreachable for %s, and was reachable before", lost, limit), true
 }
 
 // updateConfigMap applies a change of the assignment. It reports whether the candidate may have changed.

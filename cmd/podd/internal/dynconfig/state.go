@@ -9,13 +9,13 @@ import (
 // number means that podd crashes again and again.
 const maxStarts = 3
 
-// The maximum numbers of trials of a configuration that end because the API server is unreachable.
+// The maximum numbers of trials of a configuration that end because a peer is unreachable.
 const (
 	// maxLosses limits all of them, because a configuration can also be the cause of an outage that lasts
 	// longer than its trial.
 	maxLosses = 10
-	// maxSuspicions limits those after which the API server responds soon. It is more than 1, because an
-	// outage can end at that time by chance, for example after an upgrade of the API server.
+	// maxSuspicions limits those after which the peer responds soon. It is more than 1, because an outage
+	// can end at that time by chance, for example after an upgrade of the API server.
 	maxSuspicions = 2
 )
 
@@ -42,23 +42,23 @@ type Trial struct {
 	Starts int `json:"starts"`
 	// Before describes the peers that responded before the trial.
 	Before Health `json:"before"`
-	// Losses is the number of earlier trials of the configuration that have ended because the API server
-	// was unreachable. Suspicions is the number of those after which the API server responded soon to the
-	// last known good configuration.
+	// Losses is the number of earlier trials of the configuration that have ended because a peer was
+	// unreachable. Suspicions is the number of those after which the peer responded soon to the last known
+	// good configuration.
 	Losses     int `json:"losses,omitempty"`
 	Suspicions int `json:"suspicions,omitempty"`
 }
 
-// A Retry is a configuration whose trial has ended because the API server was unreachable. podd uses the
-// last known good configuration, and starts another trial when the API server responds, because the
-// configuration may not be the cause of the outage.
+// A Retry is a configuration whose trial has ended because a peer was unreachable. podd uses the last known
+// good configuration, and starts another trial when the peers respond, because the configuration may not be
+// the cause of the outage.
 type Retry struct {
 	Trial  Trial  `json:"trial"`  // the trial that has ended
 	Reason string `json:"reason"` // one line of limited length
-	// IsCleared is set if the API server was also unreachable with the last known good configuration, so
-	// that the configuration is not the cause.
+	// IsCleared is set if a peer was also unreachable with the last known good configuration, so that the
+	// configuration is not the cause.
 	IsCleared bool `json:"isCleared,omitempty"`
-	// IsReady is set if the API server responds again, so that the next trial can start.
+	// IsReady is set if the peers respond again, so that the next trial can start.
 	IsReady bool `json:"isReady,omitempty"`
 }
 
@@ -151,11 +151,12 @@ func (s State) withCandidate(c candidate, f facts) State {
 	if s.Trial != nil { // the peers of an earlier trial may not have responded yet
 		next.Before = next.Before.or(s.Trial.Before)
 	}
-	if retry != nil {
-		next.Before = next.Before.or(retry.Trial.Before)
-	}
-	if retry != nil && retry.Trial.Version.Digest == c.version.Digest {
+	isRetry := retry != nil && retry.Trial.Version.Digest == c.version.Digest
+	if isRetry {
 		next.Losses, next.Suspicions = retry.Trial.Losses, retry.Trial.Suspicions
+	}
+	if isRetry || retry != nil && !retry.IsCleared { // podd has not found yet that the peers do not respond either way
+		next.Before = next.Before.or(retry.Trial.Before)
 	}
 	s.Trial, s.Rejection = &next, nil
 	return s
@@ -190,14 +191,14 @@ func (s State) withRejectedTrial(reason string, f facts) State {
 	return s.withRejection(v, reason, f)
 }
 
-// withLostTrial returns the state after a trial has ended because the API server was unreachable. A trial
-// must be in progress, and there must be a last known good configuration.
+// withLostTrial returns the state after a trial has ended because a peer was unreachable. A trial must be in
+// progress, and there must be a last known good configuration.
 func (s State) withLostTrial(reason string) State {
 	s.Retry, s.Trial = &Retry{Trial: *s.Trial, Reason: oneLine(reason)}, nil
 	return s
 }
 
-// withClearedRetry returns the state after the API server was also unreachable with the last known good
+// withClearedRetry returns the state after a peer was also unreachable with the last known good
 // configuration. A configuration must wait for another trial.
 func (s State) withClearedRetry() State {
 	r := *s.Retry
@@ -206,8 +207,8 @@ func (s State) withClearedRetry() State {
 	return s
 }
 
-// withReadyRetry returns the state after the API server has responded to the last known good configuration.
-// The configuration that waits for another trial is rejected if it had too many. There must be such a
+// withReadyRetry returns the state after the peers have responded to the last known good configuration. The
+// configuration that waits for another trial is rejected if it had too many. There must be such a
 // configuration.
 func (s State) withReadyRetry(f facts) State {
 	r := *s.Retry

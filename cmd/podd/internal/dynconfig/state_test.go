@@ -53,8 +53,8 @@ func TestState_WithCandidate(t *testing.T) {
 	}
 }
 
-// TestState_WithLostTrial checks the rules for a configuration whose trial has ended because the API server
-// was unreachable.
+// TestState_WithLostTrial checks the rules for a configuration whose trial has ended because a peer was
+// unreachable.
 func TestState_WithLostTrial(t *testing.T) {
 	before := Health{Runtime: true, HasCluster: true, APIServer: true}
 	first := State{LastKnownGood: a, Trial: &Trial{Version: b, Starts: 2, Before: before}}
@@ -68,8 +68,11 @@ func TestState_WithLostTrial(t *testing.T) {
 	for name, test := range map[string]struct{ got, want State }{
 		"podd waits":                  {waiting.withCandidate(candidate{version: b}, now), waiting},
 		"another change":              {waiting.withCandidate(candidate{version: c}, now), State{LastKnownGood: a, Trial: &Trial{Version: c, Starts: 1, Before: before}}},
+		"another change if cleared":   {cleared.withCandidate(candidate{version: c}, now), State{LastKnownGood: a, Trial: onTrial(c)}},
 		"an undone change":            {waiting.withCandidate(candidate{version: a}, now), State{LastKnownGood: a}},
 		"an invalid change":           {waiting.withCandidate(candidate{c, errors.New("invalid")}, now), State{LastKnownGood: a, Rejection: rejected(c, "invalid")}},
+		"it becomes invalid":          {waiting.withCandidate(candidate{b, errors.New("invalid")}, now), State{LastKnownGood: a, Rejection: rejected(b, "invalid")}},
+		"the peers respond twice":     {waiting.withReadyRetry(now).withReadyRetry(now), waiting.withReadyRetry(now)},
 		"a lost checkpoint":           {waiting.withoutVersion(a).withCandidate(candidate{version: b}, now), State{Trial: &Trial{Version: b, Starts: 1, Before: before}}},
 		"the next trial":              {waiting.withReadyRetry(now).withCandidate(candidate{version: b}, now), State{LastKnownGood: a, Trial: suspected}},
 		"the next trial if cleared":   {cleared.withReadyRetry(now).withCandidate(candidate{version: b}, now), State{LastKnownGood: a, Trial: &Trial{Version: b, Starts: 1, Before: before, Losses: 1}}},
