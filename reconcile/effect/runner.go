@@ -85,7 +85,7 @@ func (e *Runner) carryOut(ctx context.Context, a plan.Action, s Input, r *result
 		r.Err = e.checkVolumes(ctx, s, s.checkedVersion(a))
 	case plan.RunSandbox:
 		var sandbox result.CreatedSandbox
-		sandbox.Sandbox, sandbox.Others, r.Err = e.runSandbox(ctx, s, a)
+		sandbox, r.Err = e.runSandbox(ctx, s, a)
 		r.Value = sandbox
 	case plan.StartContainer:
 		var started result.StartedContainer

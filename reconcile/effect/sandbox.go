@@ -46,19 +46,21 @@ func retryWhileNameReserved(ctx context.Context, create func() error) error {
 // same pod, before a container is started. Each agent lists the sandboxes after it has created its
 // own sandbox. So if two agents create a sandbox at the same time, at least one agent finds both
 // sandboxes.
-func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (sandbox *runtime.Sandbox, otherSandboxes []runtime.Sandbox, err error) {
+func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (result.CreatedSandbox, error) {
 	done, err := e.allocateDevices(ctx, s.Desired)
 	if err != nil {
-		return nil, nil, err
+		return result.CreatedSandbox{}, err
 	}
 	defer done()
-	if sandbox, err = e.createSandbox(ctx, s, a.Attempt); err != nil {
-		return nil, nil, err
+	sandbox, call, err := e.createSandbox(ctx, s, a.Attempt)
+	if err != nil {
+		return result.CreatedSandbox{Call: call}, err
 	}
-	if otherSandboxes, err = e.listOtherSandboxes(ctx, s); err != nil {
-		return nil, nil, fmt.Errorf("listing other sandboxes of the pod: %w", err)
+	otherSandboxes, err := e.listOtherSandboxes(ctx, s)
+	if err != nil {
+		return result.CreatedSandbox{Call: call}, fmt.Errorf("listing other sandboxes of the pod: %w", err)
 	}
-	return sandbox, otherSandboxes, nil
+	return result.CreatedSandbox{Sandbox: sandbox, Others: otherSandboxes, Call: call}, nil
 }
 
 // listOtherSandboxes returns the ready sandboxes with the pod's name that other agents have created.
@@ -73,67 +75,69 @@ func (e *Runner) listOtherSandboxes(ctx context.Context, s Input) ([]runtime.San
 	return otherSandboxes, err
 }
 
-// createSandbox creates the cgroup, the log directory and the sandbox of a pod. It returns
-// runtime.ErrNameReserved if the name of the sandbox is still reserved after nameRetryTimeout.
-// Another instance that creates the same pod may have reserved the name. In this case podd creates
-// its sandbox later, with the next attempt number, and runSandbox then finds the sandbox of the
-// other instance.
-func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
+// createSandbox creates the cgroup, the log directory and the sandbox of a pod. call is the last call
+// of RunPodSandbox, or nil if there was none. The error is runtime.ErrNameReserved if the name of the
+// sandbox is still reserved after nameRetryTimeout. Another instance that creates the same pod may have
+// reserved the name. In this case podd creates its sandbox later, with the next attempt number, and
+// runSandbox then finds the sandbox of the other instance.
+func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (sandbox *runtime.Sandbox, call *result.Call, err error) {
 	if err := e.setCgroupLimits(render.PodCgroup(s.Desired, *s.Node)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := e.LogsAndCgroups.MakeLogDirs(s.Desired, ""); err != nil {
-		return nil, fmt.Errorf("creating the sandbox: %w", err)
+		return nil, nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	node, err := e.currentNode(s)
 	if err != nil {
-		return nil, fmt.Errorf("creating the sandbox: %w", err)
+		return nil, nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: node, Attempt: attempt, UserIDs: s.UserIDs, DeviceIDs: e.allocatedDevices(s.Desired)})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var sandbox *runtime.Sandbox
 	err = retryWhileNameReserved(ctx, func() (err error) {
-		sandbox, err = e.runPodSandbox(ctx, s, config)
+		sandbox, call, err = e.runPodSandbox(ctx, s, config)
 		return err
 	})
 	if errors.Is(err, runtime.ErrNameReserved) {
 		err = fmt.Errorf("attempt %d: %w", attempt, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating the sandbox: %w", err)
+		return nil, call, fmt.Errorf("creating the sandbox: %w", err)
 	}
-	return sandbox, nil
+	return sandbox, call, nil
 }
 
 // runPodSandbox waits for a slot of the Gate, creates a sandbox and returns it. It returns
 // runtime.ErrNameReserved if another sandbox has the name. In this case containerd returns an error,
-// but CRI-O returns the other sandbox, even if another agent created it from another configuration.
-func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (_ *runtime.Sandbox, err error) {
+// but CRI-O returns the other sandbox, even if another agent created it from another configuration. call
+// is the call of RunPodSandbox, or nil if ctx was done before there was a slot.
+func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (_ *runtime.Sandbox, call *result.Call, err error) {
 	release, err := e.Gate.acquire(ctx, sandboxRank)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { release(err) }()
 	startCtx, done := withDelayedCancel(ctx)
+	startTime := time.Now()
 	id, err := e.Runtime.RunPodSandbox(startCtx, config, s.Desired.RuntimeHandler(s.Node.RuntimeClasses))
+	call = &result.Call{Took: time.Since(startTime), Err: err}
 	done()
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = &result.AbandonedCallError{Err: err}
 	}
 	if err != nil {
-		return nil, err
+		return nil, call, err
 	}
 	sandbox, err := e.Runtime.PodSandboxStatus(ctx, id)
 	if err != nil {
-		return nil, &result.SandboxStatusError{Err: err}
+		return nil, call, &result.SandboxStatusError{Err: err}
 	}
 	if sandbox.Labels[runtime.LabelInstance] != config.Labels[runtime.LabelInstance] ||
 		sandbox.Annotations[runtime.AnnotationPodHash] != config.Annotations[runtime.AnnotationPodHash] {
-		return nil, fmt.Errorf("existing sandbox %s has the same name: %w", id, runtime.ErrNameReserved)
+		return nil, call, fmt.Errorf("existing sandbox %s has the same name: %w", id, runtime.ErrNameReserved)
 	}
-	return &sandbox, nil
+	return &sandbox, call, nil
 }
 
 // currentNode returns the node with its current DNS configuration, because a host may get its DNS

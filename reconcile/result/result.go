@@ -76,6 +76,14 @@ type CreatedSandbox struct {
 	Sandbox *runtime.Sandbox
 	// Others contains foreign sandboxes of the same name, listed after Sandbox was created.
 	Others []runtime.Sandbox
+	// Call is the last call of RunPodSandbox; nil if there was none.
+	Call *Call
+}
+
+// A Call is a call of the runtime that has returned.
+type Call struct {
+	Took time.Duration
+	Err  error
 }
 
 // StartedContainer is the Value of plan.StartContainer.

@@ -35,8 +35,8 @@ func newPodCounts() podCounts {
 		startedPods:          newCounter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
 		podErrors:            newCounter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
 		userNamespaces:       newUserNamespaceCounts(),
-		sandboxDuration:      newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", prometheus.DefBuckets, "runtime_handler"),
-		sandboxErrors:        newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
+		sandboxDuration:      newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of the calls that create a pod sandbox, by runtime handler.", prometheus.DefBuckets, "runtime_handler"),
+		sandboxErrors:        newCounterVec("kubelet_run_podsandbox_errors_total", "Failed calls that create a pod sandbox, by runtime handler.", "runtime_handler"),
 		startedContainers:    newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
 		containerErrors:      newCounterVec("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
 		pullDuration:         newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", pullBuckets, "image_size_in_bytes"),
@@ -64,20 +64,32 @@ type Sandbox struct {
 	UID              types.UID // of the pod
 	Handler          string    // "" for the runtime's default
 	HasUserNamespace bool
-	Duration         time.Duration
 	Err              error
+	Canceled         bool  // whether Err is set because the pod was deleted in the meantime
+	Call             *Call // the last call of RunPodSandbox; nil if there was none
+}
+
+// A Call is a call of the runtime.
+type Call struct {
+	Duration time.Duration
+	Err      error
 }
 
 // RecordSandbox records an attempt to create a sandbox.
 func (c podCounts) RecordSandbox(s Sandbox) {
 	c.startedPods.Inc()
-	c.sandboxDuration.WithLabelValues(s.Handler).Observe(s.Duration.Seconds())
-	if s.Err != nil {
+	if s.Err != nil && !s.Canceled {
 		c.podErrors.Inc()
-		c.sandboxErrors.WithLabelValues(s.Handler).Inc()
 	}
 	if s.HasUserNamespace {
-		c.userNamespaces.recordSandbox(s.UID, s.Err)
+		c.userNamespaces.recordSandbox(s)
+	}
+	if s.Call == nil {
+		return
+	}
+	c.sandboxDuration.WithLabelValues(s.Handler).Observe(s.Call.Duration.Seconds())
+	if s.Call.Err != nil {
+		c.sandboxErrors.WithLabelValues(s.Handler).Inc()
 	}
 }
 
@@ -90,6 +102,19 @@ func (c podCounts) RecordContainerStart(uid types.UID, kind, reason string) {
 	if reason != "" {
 		c.containerErrors.WithLabelValues(kind, reason).Inc()
 	}
+}
+
+// RecordImageError records an attempt to start a container that failed because of its image. kind is as in
+// RecordContainerStart, and reason is the reason in the container's status, such as "ErrImagePull".
+func (c podCounts) RecordImageError(kind, reason string) {
+	c.startedContainers.WithLabelValues(kind).Inc()
+	c.containerErrors.WithLabelValues(kind, reason).Inc()
+}
+
+// RecordPostStartError records that the postStart hook of a container has failed. Like the kubelet, it counts
+// the start of the container as failed.
+func (c podCounts) RecordPostStartError(kind string) {
+	c.containerErrors.WithLabelValues(kind, "PostStartHookError").Inc()
 }
 
 // RecordPull records a successful image pull. size is in bytes.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,37 @@ func TestTerminatedContainers(t *testing.T) {
 		`kubelet_terminated_containers_total{container_type="container",exit_code="1",reason="Error"} 1`,
 		`kubelet_terminated_containers_total{container_type="container",exit_code="137",reason="OOMKilled"} 1`,
 		`kubelet_terminated_containers_total{container_type="init_container",exit_code="0",reason="Completed"} 1`)
+}
+
+// TestRecordSandbox checks which metrics count an attempt to create a sandbox.
+func TestRecordSandbox(t *testing.T) {
+	failure := errors.New("failed")
+	for name, test := range map[string]struct {
+		attempt                                   Sandbox
+		wantErrors, wantCallErrors, wantDurations string
+	}{
+		"created":                     {Sandbox{Call: &Call{Duration: time.Second}}, "0", "", "1"},
+		"call failed":                 {Sandbox{Err: failure, Call: &Call{time.Second, failure}}, "1", "1", "1"},
+		"query after the call failed": {Sandbox{Err: failure, Call: &Call{Duration: time.Second}}, "1", "", "1"},
+		"no cgroup":                   {Sandbox{Err: failure}, "1", "", ""},
+		"pod deleted during the call": {Sandbox{Err: failure, Canceled: true, Call: &Call{time.Second, failure}}, "0", "1", "1"},
+		"pod deleted before the call": {Sandbox{Err: failure, Canceled: true}, "0", "", ""},
+	} {
+		m := New(Options{KubernetesVersion: "v1.37.2"})
+		test.attempt.Handler = "vm"
+		m.RecordSandbox(test.attempt)
+		text := scrape(m.Handler(inputs()), "/metrics")
+		for metric, want := range map[string]string{
+			"kubelet_started_pods_total": "1", "kubelet_started_pods_errors_total": test.wantErrors,
+			`kubelet_run_podsandbox_errors_total{runtime_handler="vm"}`:           test.wantCallErrors,
+			`kubelet_run_podsandbox_duration_seconds_count{runtime_handler="vm"}`: test.wantDurations,
+		} {
+			_, after, _ := strings.Cut(text, "\n"+metric+" ")
+			if got, _, _ := strings.Cut(after, "\n"); got != want {
+				t.Errorf("%s: got %s %q, want %q", name, metric, got, want)
+			}
+		}
+	}
 }
 
 // TestAdmissions checks that a pod is counted once when it is admitted. If an edit replaces the pod,

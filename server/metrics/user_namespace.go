@@ -29,13 +29,15 @@ func (c userNamespaceCounts) collectors() []prometheus.Collector {
 }
 
 // recordSandbox records an attempt to create a sandbox with a user namespace.
-func (c userNamespaceCounts) recordSandbox(uid types.UID, err error) {
+func (c userNamespaceCounts) recordSandbox(s Sandbox) {
 	c.started.Inc()
-	if err != nil {
+	switch {
+	case s.Canceled:
+	case s.Err != nil:
 		c.failed.Inc()
-		return
+	default:
+		c.starting.add(s.UID)
 	}
-	c.starting.add(uid)
 }
 
 // recordContainerStart records an attempt to start a container of any pod.

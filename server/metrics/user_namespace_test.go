@@ -24,6 +24,9 @@ func TestUserNamespaceCounts(t *testing.T) {
 	}{
 		{"sandbox and container start", func(m *Metrics) { create(m, nil); m.RecordContainerStart("u", "container", "") }, 1, 0},
 		{"sandbox fails", func(m *Metrics) { create(m, errors.New("no IDs")) }, 1, 1},
+		{"pod deleted while the sandbox is created", func(m *Metrics) {
+			m.RecordSandbox(Sandbox{UID: "u", HasUserNamespace: true, Err: errors.New("canceled"), Canceled: true})
+		}, 1, 0},
 		{"container fails", func(m *Metrics) { create(m, nil); m.RecordContainerStart("u", "container", reason) }, 1, 1},
 		{"container fails again in the same sandbox", func(m *Metrics) {
 			create(m, nil)

@@ -89,7 +89,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 			OnGroupProgress: func(g volume.GroupProgress) {
 				t.record([]event.Event{event.NewSubject(g.Pod, time.Now()).NewGroupProgressEvent(g.Path, g.IsFirst, g.Visited)})
 			},
-			OnOutcome:     pullNotifier(pulled, outcomeCounter(t.metrics)),
+			OnOutcome:     pullNotifier(pulled, outcomeCounter(t.metrics, on.RuntimeClasses)),
 			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
 			OnVerifyImage: func(r verify.Result) { t.metrics.RecordVerifyImage(string(r)) },
 			PullRecords:   records, ServiceAccounts: serviceAccounts(in.cluster), Log: b.log,

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/reconcile/volume/selinux"
+	"podd/runtime"
 	"podd/server/metrics"
 )
 
@@ -61,8 +63,9 @@ func labelRecorder(m *metrics.Metrics) func(volume.LabelResult) {
 	}
 }
 
-// outcomeCounter returns a function that adds the outcome of an effect to m.
-func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
+// outcomeCounter returns a function that adds the outcome of an effect to m. classes contains the handlers of
+// RuntimeClasses by name.
+func outcomeCounter(m *metrics.Metrics, classes map[string]string) func(effect.Outcome) {
 	return func(o effect.Outcome) {
 		now := time.Now()
 		if operation := operationType(o.Action); operation != "" {
@@ -79,17 +82,24 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 			if o.Err == nil && o.Pull != nil {
 				m.RecordPull(o.Pull.Size, o.Pull.Took)
 			}
+			if o.Reason != "" && !o.Canceled && !a.ForSuccessor {
+				m.RecordImageError(containerType(o.Pod, a.Container), o.Reason)
+			}
 		case plan.RunSandbox:
-			m.RecordSandbox(metrics.Sandbox{
-				UID: uidOf(o.Pod), Handler: runtimeClass(o.Pod), HasUserNamespace: o.Pod != nil && manifest.HasUserNamespace(&o.Pod.Object.Spec),
-				Duration: o.Took, Err: o.Err,
-			})
+			m.RecordSandbox(newSandbox(o, classes))
 		case plan.StartContainer:
 			m.RecordContainerStart(uidOf(o.Pod), containerType(o.Pod, a.Container), o.Reason)
 			m.RecordImageVolumes(imageVolumes(o, a.Container))
 		case plan.ResizeContainer, plan.ResizePod:
 			m.RecordResize(o.Took, o.Err)
-		case plan.RunPostStart, plan.RunPreStop:
+		case plan.RunPostStart:
+			if o.HookPlainHost != "" {
+				m.RecordPlainHook()
+			}
+			if o.Err != nil && !o.Canceled && !errors.Is(o.Err, runtime.ErrUnavailable) { // an unavailable hook is called again
+				m.RecordPostStartError(containerType(o.Pod, a.Container))
+			}
+		case plan.RunPreStop:
 			if o.HookPlainHost != "" {
 				m.RecordPlainHook()
 			}
@@ -151,12 +161,16 @@ func uidOf(p *manifest.Pod) types.UID {
 	return p.UID
 }
 
-// runtimeClass returns the RuntimeClass of a pod, or "".
-func runtimeClass(p *manifest.Pod) string {
-	if p == nil || p.Object.Spec.RuntimeClassName == nil {
-		return ""
+// newSandbox returns the attempt to create a sandbox whose outcome is o.
+func newSandbox(o effect.Outcome, classes map[string]string) metrics.Sandbox {
+	s := metrics.Sandbox{UID: uidOf(o.Pod), Err: o.Err, Canceled: o.Canceled}
+	if o.Pod != nil {
+		s.Handler, s.HasUserNamespace = o.Pod.RuntimeHandler(classes), manifest.HasUserNamespace(&o.Pod.Object.Spec)
 	}
-	return *p.Object.Spec.RuntimeClassName
+	if c := o.SandboxCall; c != nil {
+		s.Call = &metrics.Call{Duration: c.Took, Err: c.Err}
+	}
+	return s
 }
 
 // containerType returns the kubelet's name for the type of a container.

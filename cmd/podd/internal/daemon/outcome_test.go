@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"errors"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +11,9 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/effect"
+	"podd/reconcile/plan"
+	"podd/runtime"
+	"podd/server"
 	"podd/server/metrics"
 )
 
@@ -40,5 +45,53 @@ func TestImageVolumes(t *testing.T) {
 		if diff := cmp.Diff(test.want, imageVolumes(effect.Outcome{Pod: test.pod, Err: test.err}, test.container)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestOutcomeCounter_Starts checks which outcomes count as a start of a container and as a failure of it. As in
+// the kubelet, a failed pull and a failed postStart hook are failures of the start.
+func TestOutcomeCounter_Starts(t *testing.T) {
+	p := &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{InitContainers: []v1.Container{{Name: "first"}}, Containers: []v1.Container{{Name: "main"}}}}}
+	failure := errors.New("failed")
+	for name, test := range map[string]struct {
+		outcome                effect.Outcome
+		wantStarts, wantErrors string
+	}{
+		"started":                       {effect.Outcome{Action: plan.StartContainer{Container: "main"}}, `container_type="container"} 1`, ""},
+		"start failed":                  {effect.Outcome{Action: plan.StartContainer{Container: "main"}, Err: failure, Reason: "RunContainerError"}, `container_type="container"} 1`, `code="RunContainerError",container_type="container"} 1`},
+		"pull succeeded":                {effect.Outcome{Action: plan.EnsureImage{Container: "main"}}, "", ""},
+		"pull failed":                   {effect.Outcome{Action: plan.EnsureImage{Container: "first"}, Err: failure, Reason: "ErrImagePull"}, `container_type="init_container"} 1`, `code="ErrImagePull",container_type="init_container"} 1`},
+		"pull canceled":                 {effect.Outcome{Action: plan.EnsureImage{Container: "main"}, Err: failure, Reason: "ErrImagePull", Canceled: true}, "", ""},
+		"pull for the successor failed": {effect.Outcome{Action: plan.EnsureImage{Container: "main", ForSuccessor: true}, Err: failure, Reason: "ErrImagePull"}, "", ""},
+		"hook failed":                   {effect.Outcome{Action: plan.RunPostStart{Container: "main"}, Err: failure}, "", `code="PostStartHookError",container_type="container"} 1`},
+		"hook not called":               {effect.Outcome{Action: plan.RunPostStart{Container: "main"}, Err: runtime.ErrUnavailable}, "", ""},
+	} {
+		m := metrics.New(metrics.Options{KubernetesVersion: "v1.37.2"})
+		test.outcome.Pod = p
+		outcomeCounter(m, nil)(test.outcome)
+		w := httptest.NewRecorder()
+		m.Handler(metrics.Inputs{State: server.NewLatestView(&server.View{})}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		for metric, want := range map[string]string{"kubelet_started_containers_total{": test.wantStarts, "kubelet_started_containers_errors_total{": test.wantErrors} {
+			_, after, _ := strings.Cut(w.Body.String(), "\n"+metric)
+			if got, _, _ := strings.Cut(after, "\n"); got != want {
+				t.Errorf("%s: got %s%s, want %s", name, metric, got, want)
+			}
+		}
+	}
+}
+
+// TestNewSandbox_Handler checks that the metrics of sandboxes have the handler of the RuntimeClass and not the
+// name of the RuntimeClass, as in the kubelet.
+func TestNewSandbox_Handler(t *testing.T) {
+	p := &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{RuntimeClassName: new("gvisor")}}}
+	if got := newSandbox(effect.Outcome{Pod: p}, map[string]string{"gvisor": "runsc"}).Handler; got != "runsc" {
+		t.Errorf("got handler %q, want runsc", got)
+	}
+	p.ServerRuntimeHandler = new("kata")
+	if got := newSandbox(effect.Outcome{Pod: p}, nil).Handler; got != "kata" {
+		t.Errorf("RuntimeClass of an API server: got handler %q, want kata", got)
+	}
+	if got := newSandbox(effect.Outcome{}, nil).Handler; got != "" {
+		t.Errorf("no pod: got handler %q, want none", got)
 	}
 }
