@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/flock"
 )
 
 // lockPollInterval is the interval at which LockDir tries to lock a directory that another process has
-// locked, because flock does not support a context.
+// locked.
 const lockPollInterval = 100 * time.Millisecond
 
 // LockDir creates the directory of the sockets if necessary, waits until no other process has locked
@@ -30,9 +32,12 @@ func LockDir(ctx context.Context, dir string, onWait func()) (release func(), er
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock file of the directory of device plugins: %w", err)
 	}
-	if err := lock(ctx, f, onWait); err != nil {
+	if err := flock.Lock(ctx, int(f.Fd()), lockPollInterval, onWait); err != nil {
 		f.Close()
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("locking the directory of device plugins with %s: %w", f.Name(), err)
 	}
 	return func() { f.Close() }, nil
 }
@@ -58,27 +63,4 @@ func openLockFile(path string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// lock locks f as LockDir does.
-func lock(ctx context.Context, f *os.File, onWait func()) error {
-	ticker := time.NewTicker(lockPollInterval)
-	defer ticker.Stop()
-	for isWaiting := false; ; isWaiting = true {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("locking the directory of device plugins with %s: %w", f.Name(), err)
-		}
-		if !isWaiting {
-			onWait()
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/runtime/flock"
 	"podd/runtime/safepath"
 )
 
@@ -51,33 +52,15 @@ func (c Store) openLocked(ctx context.Context) (*safepath.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lock(ctx, dir); err != nil {
+	if err := flock.Lock(ctx, dir.Fd(), lockRetryInterval, nil); err != nil {
 		dir.Close()
-		return nil, err
+		return nil, fmt.Errorf("locking %s: %w", dir.Path(), err)
 	}
 	return dir, nil
 }
 
 // lockRetryInterval is the interval between attempts to lock the directory.
 const lockRetryInterval = 10 * time.Millisecond
-
-func lock(ctx context.Context, dir *safepath.Dir) error {
-	for {
-		err := unix.Flock(dir.Fd(), unix.LOCK_EX|unix.LOCK_NB)
-		switch err {
-		case nil:
-			return nil
-		case unix.EWOULDBLOCK, unix.EINTR:
-		default:
-			return fmt.Errorf("locking %s: %w", dir.Path(), err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("locking %s: %w", dir.Path(), ctx.Err())
-		case <-time.After(lockRetryInterval):
-		}
-	}
-}
 
 // A Consumer is a volume of a pod that uses a claim.
 type Consumer struct {

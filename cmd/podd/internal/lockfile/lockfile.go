@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podd/runtime/flock"
 )
 
-// pollInterval is the interval at which Hold tries to lock a file that another process has locked,
-// because flock does not support a context.
+// pollInterval is the interval at which Hold tries to lock a file that another process has locked.
 const pollInterval = 100 * time.Millisecond
 
 // Options are the options of Hold.
@@ -102,23 +103,11 @@ func checkFile(f *os.File) error {
 // lock waits until no other process has locked the file, and locks it. It returns ctx.Err() if ctx
 // is done before that.
 func (o *Options) lock(ctx context.Context, f *os.File) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for isLogged := false; ; isLogged = true {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("locking the lock file %s: %w", o.Path, err)
-		}
-		if !isLogged {
-			o.Log.Info("another process has locked the lock file; waiting until it releases the lock", "path", o.Path)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
+	err := flock.Lock(ctx, int(f.Fd()), pollInterval, func() {
+		o.Log.Info("another process has locked the lock file; waiting until it releases the lock", "path", o.Path)
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("locking the lock file %s: %w", o.Path, err)
 	}
+	return err
 }

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"podd/runtime/flock"
 )
 
 // A cache is the directory with the built programs and images. It is not safe for concurrent use.
@@ -42,34 +42,23 @@ func openCache(log *slog.Logger, lock string) (*cache, error) {
 	return &cache{dir: dir, log: log, lockName: lock}, nil
 }
 
-// lock waits until no other process has the lock of the cache. It polls every 50 ms, because
-// flock does not support a context.
+// lockPollInterval is the interval at which lock tries to lock a cache that another process has locked.
+const lockPollInterval = 50 * time.Millisecond
+
+// lock waits until no other process has the lock of the cache.
 func (c *cache) lock(ctx context.Context) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, c.lockName), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return fmt.Errorf("opening the lock of the cache: %w", err)
 	}
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for logged := false; ; {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			c.lockFile = f
-			return nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return errors.Join(fmt.Errorf("locking %s: %w", f.Name(), err), f.Close())
-		}
-		if !logged {
-			c.log.Info("another process is building; waiting for its lock", "lock", f.Name())
-			logged = true
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("waiting for the lock %s of the cache: %w", f.Name(), ctx.Err()), f.Close())
-		case <-ticker.C:
-		}
+	err = flock.Lock(ctx, int(f.Fd()), lockPollInterval, func() {
+		c.log.Info("another process is building; waiting for its lock", "lock", f.Name())
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for the lock %s of the cache: %w", f.Name(), err), f.Close())
 	}
+	c.lockFile = f
+	return nil
 }
 
 // unlock releases the lock. It must be called once after each successful call of lock. Errors can
