@@ -68,6 +68,9 @@ type Options struct {
 	// KubernetesVersion is the version of the kubelet that podd is compatible with, such
 	// as "v1.37.2".
 	KubernetesVersion string
+	// CredentialConfigHash is the kubelet's hash of the configuration of credential provider plugins; ""
+	// without plugins.
+	CredentialConfigHash string
 	// BootTime is when the host started; zero if it is unknown. StartTime is when podd started.
 	BootTime, StartTime time.Time
 	// NotAdmittedRule is the ID of the plan rule that applies to pods that the node does not admit.
@@ -153,6 +156,7 @@ type Metrics struct {
 	shutdownTimes
 	nodeStartCounts
 	nodeConfigCounts
+	credentialCounts
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -164,7 +168,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), labelCounts: newLabelCounts(), shutdownTimes: newShutdownTimes(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime), nodeConfigCounts: newNodeConfigCounts(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), labelCounts: newLabelCounts(), shutdownTimes: newShutdownTimes(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime), nodeConfigCounts: newNodeConfigCounts(), credentialCounts: newCredentialCounts(o.CredentialConfigHash),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -183,6 +187,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.shutdownTimes.collectors()...)
 	m.mainRegistry.MustRegister(m.nodeStartCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.nodeConfigCounts.collectors()...)
+	m.mainRegistry.MustRegister(m.credentialCounts.collectors()...)
 	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
 	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)
 	m.probeRegistry.MustRegister(startTimeCollector{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})

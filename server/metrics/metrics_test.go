@@ -84,7 +84,7 @@ func inputs() Inputs {
 func exercised() *Metrics {
 	m := New(Options{
 		CgroupVersion: 2, KubernetesVersion: "v1.37.2", NotAdmittedRule: "NotAdmitted", AdmittedPhases: []string{"run"},
-		BootTime: time.Unix(900, 0), StartTime: time.Unix(920, 0),
+		BootTime: time.Unix(900, 0), StartTime: time.Unix(920, 0), CredentialConfigHash: "sha256:0123",
 	})
 	m.RecordCertificateRequest(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
 	m.RecordCertificateRequest(true, time.Time{}, time.Unix(8000, 0), nil)
@@ -135,6 +135,8 @@ func exercised() *Metrics {
 	m.RecordRegistrationAttempt(time.Unix(925, 0))
 	m.RecordRegistration(time.Unix(926, 0))
 	m.RecordNodeReady(time.Unix(936, 0))
+	m.RecordCredentialProvider("ecr", 2*time.Second, false)
+	m.RecordCredentialProvider("ecr", 20*time.Millisecond, true)
 	m.RecordStatusSync(120 * time.Millisecond)
 	m.RecordEvictionStatsAge("memory.available", 40*time.Millisecond)
 	m.SetShutdownTimes(time.Unix(500, 0), time.Time{})
@@ -232,7 +234,8 @@ volume_manager_selinux_volume_context_mismatch_errors_total volume_manager_selin
 volume_manager_total_volumes kubelet_certificate_manager_client_expiration_renew_errors kubelet_server_expiration_renew_errors
 kubelet_pod_resources_endpoint_requests_list kubelet_pod_resources_endpoint_requests_get
 kubelet_pod_resources_endpoint_requests_get_allocatable kubelet_pod_resources_endpoint_errors_list
-kubelet_pod_resources_endpoint_errors_get kubelet_pod_resources_endpoint_errors_get_allocatable`)
+kubelet_pod_resources_endpoint_errors_get kubelet_pod_resources_endpoint_errors_get_allocatable
+kubelet_credential_provider_plugin_duration`)
 
 func TestLint(t *testing.T) {
 	h := exercised().Handler(inputs())

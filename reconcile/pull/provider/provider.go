@@ -45,14 +45,34 @@ type Credential struct {
 	ServiceAccount *kubelet.ImagePullServiceAccount
 }
 
-// New returns the plugins that providers configures. providers must be valid. dir is the directory
-// of the programs. accounts is nil if no API server issues tokens for pods.
-func New(dir string, providers []config.CredentialProvider, accounts ServiceAccounts) *Plugins {
+// Options configure Plugins.
+type Options struct {
+	// Dir is the directory of the programs.
+	Dir string
+	// Providers is the configuration of the plugins. It must be valid.
+	Providers []config.CredentialProvider
+	// Accounts is nil if no API server issues tokens for pods.
+	Accounts ServiceAccounts
+	// OnRun is called after each run of a plugin. It must be safe for concurrent use. It may be nil.
+	OnRun func(Run)
+}
+
+// A Run is a run of the program of a plugin.
+type Run struct {
+	Plugin string // name of the plugin
+	Took   time.Duration
+	// HasFailed reports whether the program failed or timed out. As in the kubelet, a program with an
+	// invalid response has not failed.
+	HasFailed bool
+}
+
+// New returns the configured plugins.
+func New(o Options) *Plugins {
 	p := &Plugins{}
-	for _, c := range providers {
+	for _, c := range o.Providers {
 		p.plugins = append(p.plugins, &plugin{
-			CredentialProvider: c, path: filepath.Join(dir, c.Name), timeout: time.Minute,
-			accounts: accounts, tokens: &tokenCache{tokens: map[tokenKey]cachedToken{}},
+			CredentialProvider: c, path: filepath.Join(o.Dir, c.Name), timeout: time.Minute, onRun: o.OnRun,
+			accounts: o.Accounts, tokens: &tokenCache{tokens: map[tokenKey]cachedToken{}},
 			cache: cache{runs: map[cacheKey]*sharedRun{}, entries: map[cacheKey]cacheEntry{}},
 		})
 	}
@@ -115,6 +135,7 @@ type plugin struct {
 	config.CredentialProvider
 	path    string
 	timeout time.Duration // timeout of a run; one minute, as in the kubelet
+	onRun   func(Run)     // see Options.OnRun
 
 	accounts ServiceAccounts // nil if no API server issues tokens
 	tokens   *tokenCache

@@ -57,6 +57,9 @@ type fixture struct {
 	*Plugins
 	t          *testing.T
 	requestLog string
+
+	mu   sync.Mutex // guards runs
+	runs []Run      // the arguments of Options.OnRun
 }
 
 func newFixture(t *testing.T, plugins ...config.CredentialProvider) *fixture {
@@ -75,7 +78,11 @@ func newFixture(t *testing.T, plugins ...config.CredentialProvider) *fixture {
 			t.Fatal(err)
 		}
 	}
-	b.Plugins = New(dir, plugins, nil)
+	b.Plugins = New(Options{Dir: dir, Providers: plugins, OnRun: func(r Run) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.runs = append(b.runs, r)
+	}})
 	for _, p := range b.plugins {
 		p.timeout = time.Hour // a plugin needs long to start on a busy host
 	}
@@ -176,7 +183,7 @@ func TestCache(t *testing.T) {
 // TestCache_Expires checks that a response is removed at the end of its duration.
 func TestCache_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New("/bin", []config.CredentialProvider{{Name: "none"}}, nil).plugins[0]
+		p := New(Options{Dir: "/bin", Providers: []config.CredentialProvider{{Name: "none"}}}).plugins[0]
 		_, f, owner := p.joinRun("a.io/x", nil)
 		if f == nil || !owner {
 			t.Fatal("join with an empty cache: got a response, want a new run")
@@ -225,6 +232,10 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, test.plugin, good)
 			users, err := b.users("a.io/web")
+			hasFailed := name == "exit" || name == "flood" // a program with an invalid response has not failed, as in the kubelet
+			if len(b.runs) != 2 || b.runs[0].Plugin != "plugin0" || b.runs[0].Took <= 0 || b.runs[0].HasFailed != hasFailed || b.runs[1].Plugin != "plugin1" || b.runs[1].HasFailed {
+				t.Errorf("got runs %+v, want one of each plugin, and that only the first one has failed: %t", b.runs, hasFailed)
+			}
 			if users != "ann" || err == nil || !strings.Contains(err.Error(), "credential provider plugin0 failed for a.io/web: ") ||
 				!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got users %q and error %v; want ann and one that contains %q without the response", users, err, test.want)
@@ -262,6 +273,9 @@ func TestHangs(t *testing.T) {
 	}()
 	if _, err := b.Credentials(ctx, Request{Repository: "a.io/web"}); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
 		t.Error(err)
+	}
+	if len(b.runs) != 2 || !b.runs[0].HasFailed || b.runs[1].HasFailed {
+		t.Errorf("got runs %+v, want two, of which only the first one, which exceeded the timeout, has failed", b.runs)
 	}
 }
 

@@ -48,7 +48,14 @@ func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = outputDelay
 
+	startTime := time.Now()
 	err = oomscore.Run(cmd)
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // only a child process of the program has not ended
+	}
+	if p.onRun != nil {
+		p.onRun(Run{Plugin: p.Name, Took: time.Since(startTime), HasFailed: ctx.Err() == nil && (err != nil || runCtx.Err() != nil)})
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -56,7 +63,7 @@ func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.
 		return nil, fmt.Errorf("%s wrote more than 1 MiB", p.path)
 	case runCtx.Err() != nil:
 		return nil, fmt.Errorf("%s did not finish within %s", p.path, p.timeout)
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w; run the program manually to see its output", p.path, unwrapPathError(err))
 	}
 	res, err := decode(out.text, p.APIVersion)

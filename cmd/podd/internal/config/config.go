@@ -272,6 +272,9 @@ type Images struct {
 	// CredentialProviderDir is the absolute path of the directory with the programs of
 	// CredentialProviders.
 	CredentialProviderDir string
+	// CredentialProviderHash is the kubelet's hash of the files with the configuration of
+	// CredentialProviders, such as "sha256:0123…"; "" without providers.
+	CredentialProviderHash string
 }
 
 // DNS configures name resolution in pods.

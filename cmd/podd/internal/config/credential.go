@@ -1,9 +1,12 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -45,12 +48,13 @@ func (r *resolver) resolveCredentialProviders(c *Config) {
 		r.addProblem(manifest.Error, "--image-credential-provider-config", "%v", err)
 		return
 	}
-	p := &providerReader{programDir: dir, hasCluster: r.flags.Kubeconfig != "", positions: map[string]string{}}
+	p := &providerReader{programDir: dir, hasCluster: r.flags.Kubeconfig != "", positions: map[string]string{}, hash: sha256.New()}
 	for _, file := range files {
 		p.readFile(file)
 	}
 	r.problems = append(r.problems, p.problems...)
 	c.CredentialProviders, c.CredentialProviderDir = p.plugins, dir
+	c.CredentialProviderHash = fmt.Sprintf("sha256:%x", p.hash.Sum(nil))
 }
 
 // findProviderFiles returns the configuration files of plugins in lexical order. path is a file, or
@@ -84,6 +88,7 @@ type providerReader struct {
 	plugins    []credential.CredentialProvider
 	positions  map[string]string // "file:line" of each plugin by name
 	problems   []manifest.Problem
+	hash       hash.Hash // hash of the files, as the kubelet computes it: of the length and the content of each
 }
 
 // readFile adds the plugins and the problems of a file.
@@ -93,6 +98,8 @@ func (p *providerReader) readFile(path string) {
 		p.problems = append(p.problems, manifest.Problem{Severity: manifest.Error, Path: path, Message: err.Error()})
 		return
 	}
+	p.hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(data))))
+	p.hash.Write(data)
 	l, problems := parseProviders(path, data)
 	p.problems = append(p.problems, problems...)
 	if len(problems) > 0 {

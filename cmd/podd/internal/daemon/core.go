@@ -23,6 +23,7 @@ import (
 	"podd/reconcile/gc/images"
 	"podd/reconcile/node"
 	"podd/reconcile/pull"
+	"podd/reconcile/pull/provider"
 	"podd/reconcile/pull/record"
 	"podd/reconcile/pull/verify"
 	"podd/reconcile/render"
@@ -92,6 +93,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 			OnOutcome:     pullNotifier(pulled, outcomeCounter(t.metrics, on.RuntimeClasses)),
 			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
 			OnVerifyImage: func(r verify.Result) { t.metrics.RecordVerifyImage(string(r)) },
+			OnProviderRun: func(r provider.Run) { t.metrics.RecordCredentialProvider(r.Plugin, r.Took, r.HasFailed) },
 			PullRecords:   records, ServiceAccounts: serviceAccounts(in.cluster), Log: b.log,
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),

@@ -22,8 +22,9 @@ import (
 	"podd/server/metrics"
 )
 
-// newMetrics returns podd's own metrics. startTime is the time at which podd started.
-func newMetrics(on render.Node, startTime time.Time) *metrics.Metrics {
+// newMetrics returns podd's own metrics. startTime is the time at which podd started, and credentialHash is
+// config.Images.CredentialProviderHash.
+func newMetrics(on render.Node, startTime time.Time, credentialHash string) *metrics.Metrics {
 	version := 1
 	if on.UsesCgroupV2 {
 		version = 2
@@ -31,7 +32,7 @@ func newMetrics(on render.Node, startTime time.Time) *metrics.Metrics {
 	return metrics.New(metrics.Options{
 		CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted),
 		AdmittedPhases: []string{string(plan.PhasePrepare), string(plan.PhaseInit), string(plan.PhaseRun)},
-		IsStatic:       isStatic, BootTime: clock.BootTime(), StartTime: startTime,
+		IsStatic:       isStatic, CredentialConfigHash: credentialHash, BootTime: clock.BootTime(), StartTime: startTime,
 	})
 }
 

@@ -60,6 +60,8 @@ type EffectOptions struct {
 	// ServiceAccounts provides the service accounts and tokens for credential providers; nil without a
 	// cluster.
 	ServiceAccounts provider.ServiceAccounts
+	// OnProviderRun is provider.Options.OnRun.
+	OnProviderRun func(provider.Run)
 	// PullRecords is pull.Options.Records; see OpenPullRecords.
 	PullRecords *record.Store
 	// OnEnsureImage is pull.Options.OnEnsure, and OnVerifyImage is pull.Options.OnVerify.
@@ -96,7 +98,7 @@ func newPuller(o EffectOptions) *pull.Puller {
 	files := credentialFiles(cfg)
 	p := pull.Options{
 		Runtime: o.Runtime, Credentials: files.Credentials, CredentialFiles: files,
-		Providers:   provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders, o.ServiceAccounts),
+		Providers:   provider.New(provider.Options{Dir: cfg.CredentialProviderDir, Providers: cfg.CredentialProviders, Accounts: o.ServiceAccounts, OnRun: o.OnProviderRun}),
 		MaxParallel: cfg.MaxParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 		UsePresentIfUnreachable: cfg.OfflinePullPolicy == config.PullUsePresent,
 		Records:                 o.PullRecords, OnEnsure: o.OnEnsureImage, OnVerify: o.OnVerifyImage, Log: o.Log,
