@@ -1,20 +1,21 @@
 // Package server implements podd's HTTP, gRPC and Unix-socket endpoints:
 //
-//	Health    127.0.0.1:10248   /healthz /livez /readyz           any local client
-//	ReadOnlyHandler  127.0.0.1:10255   /pods, as Health, stats, the page   any local client
-//	stats     127.0.0.1:4194    /metrics and API of cAdvisor; the page    any local client
-//	kubelet   127.0.0.1:10250   the kubelet's API, with TLS       as package auth decides
-//	kube      127.0.0.1:10250   the Kubernetes API, for kubectl   as package auth decides
-//	API       <run-dir>/podd.sock   /v1/… and the previous two    root
-//	podresources   <root-dir>/pod-resources/kubelet.sock   gRPC   root
-//	podsapi   <root-dir>/pods-api/pods-api.sock   gRPC            root
+//	part             address                                content                          clients
+//	Health           127.0.0.1:10248                        /healthz, /livez and /readyz     any local client
+//	ReadOnlyHandler  127.0.0.1:10255                        /pods, paths of Health, stats    any local client
+//	cadvisor         127.0.0.1:4194                         metrics and API of cAdvisor      any local client
+//	kubelet          127.0.0.1:10250                        the kubelet's API, with TLS      as package auth decides
+//	kube             127.0.0.1:10250                        the Kubernetes API, for kubectl  as package auth decides
+//	API              <run-dir>/podd.sock                    /v1/… and the previous two       root
+//	podresources     <root-dir>/pod-resources/kubelet.sock  gRPC                             root
+//	podsapi          <root-dir>/pods-api/pods-api.sock      gRPC                             root
 //
 // Every HTTP endpoint except Health serves the status page (package page) at / to browsers. No
 // endpoint serves requests from pages of another origin. If a browser reaches podd's socket through
 // port forwarding, podd gives it no credential, and accepts only host names that no other site can
 // resolve to this host.
 //
-// The package imports no other package of podd except redact and request. It reads the data that it
+// The package imports no other package of podd except order, redact and request. It reads the data that it
 // serves through the interfaces in state.go and meter.go and through EventLog, which package events
 // implements. Pods and sources are published as immutable values (View). An endpoint is an
 // http.Handler. A Server runs an endpoint on a listener and returns when all handlers have
