@@ -3,6 +3,8 @@ package server
 import (
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +25,9 @@ type Check struct {
 //	/healthz/NAME               the check with the name
 //	/healthz/ping /healthz/log  always "ok"; podd does not buffer its log, so logging
 //	                            cannot hang
+//
+// As in the kubelet, the first three paths have parameters: exclude=NAME omits a check, and verbose requests
+// one line for each check.
 type Health struct {
 	Checks []Check
 	// OnCheck is called with the result of each check and the kind of request:
@@ -41,25 +46,87 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	var failures []string
-	kind, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	kind, name, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+	query := r.URL.Query()
+	if name != "" {
+		query = nil // a single check has no parameters
+	}
+	report := healthReport{excluded: query["exclude"]}
+	for _, name := range []string{"ping", "log"} { // these never fail
+		if !report.exclude(name) {
+			report.add(name, nil)
+		}
+	}
 	for _, c := range checks {
+		if report.exclude(c.Name) {
+			continue
+		}
 		err := c.Func()
 		if h.OnCheck != nil {
 			h.OnCheck(kind, c.Name, err)
 		}
-		if err != nil {
-			failures = append(failures, c.Name+": "+collapseSpace(err.Error()))
-		}
+		report.add(c.Name, err)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if failures != nil {
+	if report.failures != nil {
 		w.WriteHeader(http.StatusInternalServerError)
-		io.WriteString(w, strings.Join(failures, "; ")+"\n")
+	}
+	switch {
+	case query.Has("verbose"):
+		io.WriteString(w, report.verbose(kind))
+	case report.failures != nil:
+		io.WriteString(w, strings.Join(report.failures, "; ")+"\n")
+	default:
+		io.WriteString(w, "ok")
+	}
+}
+
+// A healthReport contains the results of checks.
+type healthReport struct {
+	excluded []string // the names in the parameter exclude
+	names    []string // the names of the checks
+	lines    []string // a line about each check
+	failures []string // the errors of the checks that have failed
+}
+
+// exclude reports whether the client has excluded a check.
+func (p *healthReport) exclude(name string) bool {
+	if !slices.Contains(p.excluded, name) {
+		return false
+	}
+	p.names, p.lines = append(p.names, name), append(p.lines, "[+]"+name+" excluded: ok")
+	return true
+}
+
+// add adds the result of a check.
+func (p *healthReport) add(name string, err error) {
+	p.names = append(p.names, name)
+	if err == nil {
+		p.lines = append(p.lines, "[+]"+name+" ok")
 		return
 	}
-	io.WriteString(w, "ok")
+	message := collapseSpace(err.Error())
+	p.lines, p.failures = append(p.lines, "[-]"+name+" failed: "+message), append(p.failures, name+": "+message)
+}
+
+// verbose returns the kubelet's text of a report, but with the errors. kind is the kind of the request, such as
+// "healthz".
+func (p *healthReport) verbose(kind string) string {
+	lines := p.lines
+	var unknown []string
+	for _, name := range p.excluded {
+		if !slices.Contains(p.names, name) {
+			unknown = append(unknown, strconv.Quote(name))
+		}
+	}
+	if unknown != nil {
+		lines = append(lines, "warn: some health checks cannot be excluded: no matches for "+strings.Join(unknown, ","))
+	}
+	if p.failures != nil {
+		return strings.Join(append(lines, kind+" check failed\n"), "\n")
+	}
+	return strings.Join(append(lines, kind+" check passed\n"), "\n")
 }
 
 // checks returns the checks of a path. ok is false if the path is not served.

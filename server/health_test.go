@@ -37,6 +37,13 @@ func TestHealth(t *testing.T) {
 		{unhealthy, "GET", "/healthz/ping", 200, "ok"},
 		{unhealthy, "GET", "/healthz/log", 200, "ok"},
 		{&Health{}, "GET", "/healthz", 200, "ok"},
+		{healthy, "GET", "/healthz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]syncloop ok\n[+]runtime ok\nhealthz check passed\n"},
+		{healthy, "GET", "/readyz?verbose=1&exclude=runtime&exclude=ping", 200, "[+]ping excluded: ok\n[+]log ok\n[+]syncloop ok\n[+]runtime excluded: ok\nreadyz check passed\n"},
+		{unhealthy, "GET", "/livez?verbose", 500, "[+]ping ok\n[+]log ok\n[-]syncloop failed: no progress for 5m10s, longer than 5m0s\n[-]runtime failed: no response for 40s\nlivez check failed\n"},
+		{unhealthy, "GET", "/healthz?exclude=syncloop&exclude=runtime", 200, "ok"},
+		{unhealthy, "GET", "/healthz?exclude=runtime&exclude=etcd", 500, "syncloop: no progress for 5m10s, longer than 5m0s\n"},
+		{healthy, "GET", "/healthz?verbose&exclude=etcd", 200, "[+]ping ok\n[+]log ok\n[+]syncloop ok\n[+]runtime ok\nwarn: some health checks cannot be excluded: no matches for \"etcd\"\nhealthz check passed\n"},
+		{healthy, "GET", "/healthz/syncloop?verbose", 200, "ok"},
 	}
 	for _, tt := range tests {
 		got := sendTo(tt.health, tt.method, tt.path, "anything")
