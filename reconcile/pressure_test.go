@@ -109,11 +109,17 @@ func TestPressure_Awaited(t *testing.T) {
 // evict evicts the current version of a pod because of a shortage of memory.
 func (m *machine) evict(name string) {
 	m.t.Helper()
+	m.evictFor(name, 0)
+}
+
+// evictFor evicts a pod like evict. transition is the transition period of the node.
+func (m *machine) evictFor(name string, transition time.Duration) {
+	m.t.Helper()
 	v := m.report(name).Version
 	err := m.current().router.Evict(m.t.Context(), v.Key, plan.Eviction{
 		UID: v.UID, Hash: v.Hash, Message: "The node was low on resource: memory. ", Restarts: true,
 		Shortage:         plan.Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"},
-		EventAnnotations: map[string]string{"starved_resource": "memory"},
+		EventAnnotations: map[string]string{"starved_resource": "memory"}, Transition: transition,
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -165,6 +171,24 @@ func TestPressure_Restart(t *testing.T) {
 		m.evict("web")
 		m.advance(12 * time.Second)
 		m.wantPhase("after an eviction and a long run", "web", v1.PodRunning, "")
+	})
+}
+
+// TestPressure_TransitionPeriod checks that a pod waits for the whole transition period after its
+// eviction, even if podd is restarted and then finds no pressure.
+func TestPressure_TransitionPeriod(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.setPods(pod(t, "web", web))
+		m.settle()
+		m.setPressure(pressure.Conditions{Memory: true})
+		m.evictFor("web", 5*time.Minute)
+		m.advance(time.Minute)
+		m.restart()
+		m.advance(3 * time.Minute)
+		m.wantPhase("after a restart of podd", "web", v1.PodFailed, "Evicted")
+		m.advance(time.Minute + 10*time.Second)
+		m.wantPhase("after the transition period", "web", v1.PodRunning, "")
 	})
 }
 

@@ -256,7 +256,7 @@ func (m *Manager) evict(ctx context.Context, met pressure.MetThreshold, c pressu
 	message, annotations := pressure.DescribeEviction(met, c)
 	// Evict returns an error only if podd is stopping.
 	_ = m.o.Router.Evict(ctx, r.Key, plan.Eviction{
-		UID: r.Pod.UID, Hash: hashOf(r), Message: message, EventAnnotations: annotations, Grace: grace, Restarts: true,
+		UID: r.Pod.UID, Hash: hashOf(r), Message: message, EventAnnotations: annotations, Grace: grace, Restarts: true, Transition: m.o.Policy.TransitionPeriod,
 		Shortage: plan.Shortage{Signal: string(met.Signal), Available: met.FormatAvailable(), Threshold: met.FormatThreshold()},
 	})
 }

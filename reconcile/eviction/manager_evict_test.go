@@ -146,7 +146,7 @@ func TestManager_Evicts(t *testing.T) {
 		m.node.memory = 50
 		m.checkAgain(t, "short of memory", evictionCheckInterval, "large")
 		want := plan.Eviction{
-			UID: "uid-large", Hash: "v1:a", Grace: time.Second, Restarts: true, Shortage: plan.Shortage{Signal: "memory.available", Available: "50", Threshold: "100"},
+			UID: "uid-large", Hash: "v1:a", Grace: time.Second, Restarts: true, Transition: time.Minute, Shortage: plan.Shortage{Signal: "memory.available", Available: "50", Threshold: "100"},
 			Message:          "The node was low on resource: memory. Threshold quantity: 100, available: 50. Container app was using 300, request is 0, has larger consumption of memory. ",
 			EventAnnotations: map[string]string{"starved_resource": "memory", "offending_containers": "app", "offending_containers_usage": "300"},
 		}
@@ -169,6 +169,7 @@ func TestManager_Evicts(t *testing.T) {
 		m.checkAgain(t, "not stopped in time", evictionCheckInterval, "small")
 		m.finish("small", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
 		m.checkAgain(t, "only a critical pod is left", observeInterval)
+		time.Sleep(observeInterval)
 		m.checkAgain(t, "only a critical pod is left", observeInterval)
 		if n := strings.Count(m.log.String(), "no pod can be evicted"); n != 1 {
 			t.Errorf("got %d log records that no pod can be evicted, want 1:\n%s", n, m.log.String())

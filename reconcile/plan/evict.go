@@ -60,7 +60,7 @@ func (e *Eviction) AppliesTo(p *manifest.Pod) bool {
 // endByEviction returns the end of a pod that was evicted or preempted.
 func (f *facts) endByEviction(e *Eviction) *PodEnd {
 	fin := f.failedEnd(cmp.Or(e.Reason, ReasonEvicted), e.Message)
-	fin.Grace, fin.Resource, fin.Shortage, fin.StorageLimit = e.Grace, e.Resource, e.Shortage, e.StorageLimit
+	fin.Grace, fin.Resource, fin.Shortage, fin.StorageLimit, fin.Transition = e.Grace, e.Resource, e.Shortage, e.StorageLimit, e.Transition
 	p := f.in.Desired
 	if fin.Resumes = e.Restarts && fin.Reason == ReasonEvicted && !p.Traits.RunsOnce && p.Object.Spec.RestartPolicy != v1.RestartPolicyNever; fin.Resumes {
 		fin.Evictions = 1
@@ -78,9 +78,10 @@ func (f *PodEnd) WaitsForRestart() bool { return f != nil && f.Reason == ReasonE
 // restartEvicted sets d.Resume if the evicted pod may start again: if its back-off has passed and
 // admission admits it. While the node is under pressure, admission does not admit it. Otherwise
 // restartEvicted explains what the pod waits for. The back-off is that of crashed containers.
-// Because of it, a pod that causes the pressure does not start again immediately.
+// Because of it, a pod that causes the pressure does not start again immediately. The pod also waits for
+// PodEnd.Transition, because a podd that was restarted does not know a pressure that has just ended.
 func (f *facts) restartEvicted(d *Decision, fin *PodEnd) {
-	resumeAt := fin.At.Add(backoffDelay(fin.Evictions, f.in.Node.MaxBackoff))
+	resumeAt, transitionEnd := fin.At.Add(backoffDelay(fin.Evictions, f.in.Node.MaxBackoff)), fin.At.Add(fin.Transition)
 	explanation := strings.TrimSuffix(d.Why, ". ") + "; "
 	switch {
 	case f.in.Now.Before(resumeAt):
@@ -88,6 +89,9 @@ func (f *facts) restartEvicted(d *Decision, fin *PodEnd) {
 		d.Why = explanation + "the pod starts again after a back-off"
 	case f.in.Verdict.Answer != Admit:
 		d.Why = explanation + "the pod waits to start again: " + f.in.Verdict.Message
+	case f.in.Now.Before(transitionEnd):
+		d.wakeAt(transitionEnd)
+		d.Why = explanation + "the pod starts again after the transition period of the node pressure"
 	default:
 		d.Resume = true
 	}

@@ -157,6 +157,7 @@ func TestEvict_Restarts(t *testing.T) {
 		evictions       int           // earlier evictions
 		ran             time.Duration // since the start of the pod
 		after           time.Duration // since the eviction
+		transition      time.Duration
 		verdict         Verdict
 		resumes         bool
 		resume          bool // whether the decision starts the pod again
@@ -171,12 +172,15 @@ func TestEvict_Restarts(t *testing.T) {
 		"final eviction":             {policy: v1.RestartPolicyAlways, final: true, after: time.Hour, why: "too big. "},
 		"third eviction":             {policy: v1.RestartPolicyAlways, evictions: 2, after: 39 * time.Second, resumes: true, wake: 40 * time.Second, why: "too big; the pod starts again after a back-off"},
 		"third eviction, ran longer": {policy: v1.RestartPolicyAlways, evictions: 2, ran: 10 * time.Minute, after: 10 * time.Second, resumes: true, resume: true, why: "too big. "},
-		"node pressure":              {policy: v1.RestartPolicyAlways, after: time.Minute, verdict: waits, resumes: true, why: "too big; the pod waits to start again: the node has the condition [DiskPressure]"},
+		"transition period":          {policy: v1.RestartPolicyAlways, transition: time.Minute, after: 59 * time.Second, resumes: true, wake: time.Minute, why: "too big; the pod starts again after the transition period of the node pressure"},
+		"after the transition":       {policy: v1.RestartPolicyAlways, transition: time.Minute, after: time.Minute, resumes: true, resume: true, why: "too big. "},
+		"back-off and transition":    {policy: v1.RestartPolicyAlways, transition: time.Minute, after: 9 * time.Second, resumes: true, wake: 10 * time.Second, why: "too big; the pod starts again after a back-off"},
+		"node pressure":              {policy: v1.RestartPolicyAlways, transition: time.Minute, after: time.Second * 50, verdict: waits, resumes: true, why: "too big; the pod waits to start again: the node has the condition [DiskPressure]"},
 	} {
 		in := evictable("30", "")
 		in.Desired.Traits.RunsOnce, in.Desired.Object.Spec.RestartPolicy = test.runsOnce, test.policy
 		in.History.StartTime, in.History.Evictions = in.Now.Add(-test.ran), test.evictions
-		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big. ", Restarts: !test.final}
+		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big. ", Restarts: !test.final, Transition: test.transition}
 		fin := Next(in).Finished
 		if fin == nil || fin.Resumes != test.resumes || fin.WaitsForRestart() != test.resumes {
 			t.Errorf("%s: got PodEnd %+v, want Resumes %v", name, fin, test.resumes)
@@ -200,7 +204,7 @@ func TestEvict_Restarts(t *testing.T) {
 func TestPodEnd_Journal(t *testing.T) {
 	for _, want := range []PodEnd{
 		{Reason: ReasonEvicted, StorageLimit: "emptydirfs.limit"},
-		{Reason: ReasonEvicted, Shortage: Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"}},
+		{Reason: ReasonEvicted, Shortage: Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"}, Transition: time.Minute},
 		{Reason: ReasonPreempted, Resource: v1.ResourceCPU},
 	} {
 		text, err := json.Marshal(want)

@@ -127,6 +127,10 @@ type Eviction struct {
 	// Restarts reports whether the pod starts again after the eviction, if it is the pod of a manifest
 	// on this node and its restartPolicy is not Never.
 	Restarts bool
+	// Transition is the time for which the node remains under pressure after a shortage. The pod does not
+	// start again before this time has passed, even if podd is restarted and does not know the pressure
+	// any more.
+	Transition time.Duration
 }
 
 // A Shortage is a resource of which the node was short, so that it evicted a pod. It is stored in
@@ -261,10 +265,11 @@ type PodEnd struct {
 	// and when it is admitted again. This is the case for a pod of a manifest on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
-	// Resource, StorageLimit and Shortage are those of the Eviction that has ended the pod.
+	// Resource, StorageLimit, Shortage and Transition are those of the Eviction that has ended the pod.
 	Resource     v1.ResourceName `json:",omitempty"`
 	StorageLimit string          `json:",omitempty"`
 	Shortage     Shortage        `json:",omitzero"`
+	Transition   time.Duration   `json:",omitempty"`
 	// Evictions is the number of consecutive evictions that caused the back-off, including this one;
 	// 0 if the pod does not run again.
 	Evictions int `json:",omitempty"`
