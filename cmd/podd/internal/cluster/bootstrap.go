@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/runtime/atomicfile"
 )
 
@@ -71,11 +72,11 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 	if err != nil {
 		return fail("reading", err)
 	}
-	c := newClient(config, o)
-	defer c.closeConnections()
-	if err := c.initRESTClients(config, o); err != nil {
+	c, err := apiserver.New(config, &o.Client, nil)
+	if err != nil {
 		return fail("using", err)
 	}
+	defer c.CloseConnections()
 	kubeconfigVersion, bootstrapVersion := statFile(o.Kubeconfig), statFile(o.BootstrapKubeconfig)
 	clientIdentity := &identity{}
 	requestCtx, stop := cancelUnless(ctx, func() bool {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/manifest/decode"
 )
@@ -18,7 +19,7 @@ import (
 // boundPods contains the pods bound to the node. Its methods perform no I/O.
 type boundPods struct {
 	node, source string
-	lastSnapshot snapshot[*v1.Pod] // the last snapshot that update applied
+	lastSnapshot apiserver.Snapshot[*v1.Pod] // the last snapshot that update applied
 	pods         map[types.NamespacedName]boundPod
 	// missing contains pods that run on this node and that the last list does not contain. podd keeps
 	// them running, because the list came from a cluster other than origin.
@@ -27,9 +28,9 @@ type boundPods struct {
 	// pods are still desired, but are marked as being deleted. It is nil if isOtherCluster is
 	// false.
 	deleted        []boundPod
-	origin         origin // the cluster of the pods in the fields pods and missing
-	listOrigin     origin // the cluster that the last list came from
-	isOtherCluster bool   // listOrigin and origin are different clusters
+	origin         apiserver.Origin // the cluster of the pods in the fields pods and missing
+	listOrigin     apiserver.Origin // the cluster that the last list came from
+	isOtherCluster bool             // listOrigin and origin are different clusters
 }
 
 // maxDeleted limits the length of boundPods.deleted, because boundPods is not notified when these
@@ -45,9 +46,9 @@ type boundPod struct {
 // update replaces the pods by the pods of the snapshot s. It drops a pod if a watch has reported
 // the deletion of the pod, or if a list of the same cluster does not contain the pod. A list of
 // another cluster adds the pods of that cluster and drops no pod.
-func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
+func (b *boundPods) update(s apiserver.Snapshot[*v1.Pod], now time.Time) {
 	next := map[types.NamespacedName]boundPod{}
-	for key, p := range s.items {
+	for key, p := range s.Items {
 		if isMirror(p) {
 			continue
 		}
@@ -55,8 +56,8 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 			next[key] = pod
 		}
 	}
-	if s.listCount != b.lastSnapshot.listCount {
-		b.updateOrigin(s.origin, next)
+	if s.ListCount != b.lastSnapshot.ListCount {
+		b.updateOrigin(s.Origin, next)
 	}
 	for key := range b.missing {
 		if _, exists := next[key]; exists {
@@ -95,9 +96,9 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 // updateOrigin compares the origin of a new list with the origin of the pods in b. o is the origin
 // of the new list, and next contains the pods of this list. updateOrigin updates isOtherCluster,
 // origin, listOrigin and missing.
-func (b *boundPods) updateOrigin(o origin, next map[types.NamespacedName]boundPod) {
-	b.isOtherCluster = !o.isSameCluster(b.origin) && !o.hasMoved(b.origin)
-	isSameListOrigin := b.listOrigin.ServiceUID+b.listOrigin.NodeUID != "" && o.isSameCluster(b.listOrigin)
+func (b *boundPods) updateOrigin(o apiserver.Origin, next map[types.NamespacedName]boundPod) {
+	b.isOtherCluster = !o.IsSameCluster(b.origin) && !o.HasMoved(b.origin)
+	isSameListOrigin := b.listOrigin.ServiceUID+b.listOrigin.NodeUID != "" && o.IsSameCluster(b.listOrigin)
 	b.listOrigin = o
 	if !b.isOtherCluster {
 		b.missing, b.origin = nil, o

@@ -6,11 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest"
 	"podd/server"
 )
@@ -33,15 +35,8 @@ type Options struct {
 	// Reviews configures how the API server authenticates and authorizes clients of the kubelet API.
 	// If nil, podd does not send clients' requests to the API server for review.
 	Reviews    *ReviewOptions
-	OriginFile string // path of the file that stores which cluster has bound the pods
-	Version    string // version of podd, for the User-Agent header
-	// QPS and Burst limit the rate of requests other than heartbeats and events. QPS 0 means 5
-	// requests per second.
-	QPS, Burst int
-	// EventQPS and EventBurst limit the rate of requests that send events. EventQPS 0 means no
-	// limit.
-	EventQPS, EventBurst int
-	ContentType          string // media type of requests and responses, such as application/json
+	OriginFile string            // path of the file that stores which cluster has bound the pods
+	Client     apiserver.Options // configures the requests
 
 	NodeName     string     // name of the Node
 	RegisterNode bool       // create the Node if it does not exist
@@ -91,12 +86,6 @@ type Options struct {
 	// OnPodWarning is called for each event of type Warning about a certificate of a bound pod. Calls
 	// may be concurrent. It may be nil.
 	OnPodWarning func(pod *v1.Pod, reason, message string)
-	// OnRequest is called after each request to the API server. code is the status code of the
-	// response, or "<error>" if there was no response. host is the host and port of the API server.
-	// Calls may be concurrent. It may be nil.
-	OnRequest func(code, method, host string)
-	// Tracer creates the spans of requests to the API server; nil means that there are none.
-	Tracer trace.Tracer
 	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
 	// It may be nil.
 	OnSchedulable func(schedulable bool)
@@ -159,24 +148,24 @@ type Cluster struct {
 // sharedState contains the state that several parts of a Cluster use. It is safe for concurrent use.
 type sharedState struct {
 	// pods contains the pods bound to the node, including mirror pods.
-	pods watchable[snapshot[*v1.Pod]]
+	pods watchable.Value[apiserver.Snapshot[*v1.Pod]]
 	// watchCount is the number of watches of pods that have begun.
-	watchCount watchable[int]
+	watchCount watchable.Value[int]
 	// nodes contains the Node if it exists. It is reset for each kubeconfig, because a new
 	// kubeconfig may name another cluster.
-	nodes watchable[snapshot[*v1.Node]]
+	nodes watchable.Value[apiserver.Snapshot[*v1.Node]]
 	// deletions contains the UID of each pod that is being deleted. It maps the UID to the version of
 	// the first batch from Source that contained the deletion.
-	deletions watchable[map[types.UID]uint64]
+	deletions watchable.Value[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
-	objects         watchable[manifest.Objects]
-	volumesInUse    volumesInUse                      // the volumes that must not be detached
-	limitErrors     watchable[map[string]limitErrors] // by CSI driver
+	objects         watchable.Value[manifest.Objects]
+	volumesInUse    volumesInUse                            // the volumes that must not be detached
+	limitErrors     watchable.Value[map[string]limitErrors] // by CSI driver
 	podCertificates podCertificateStates
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
 	// status of the claim after an expansion.
-	claimUpdates watchable[map[types.NamespacedName]int]
-	api          atomic.Pointer[client] // the client of the current connection; nil before the first connection
+	claimUpdates watchable.Value[map[types.NamespacedName]int]
+	api          atomic.Pointer[apiserver.Client] // the client of the current connection; nil before the first connection
 }
 
 // New returns a Cluster. It sends no requests before Run is called.
@@ -206,49 +195,51 @@ func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
 // runConnections connects with each valid version of the kubeconfig until ctx is done. It runs
 // one connection at a time.
 func (c *Cluster) runConnections(ctx context.Context, state server.Viewer, problems *problemReporter) {
-	var b backoff
+	var b backoff.Backoff
 	for ctx.Err() == nil {
 		err := c.o.bootstrap(ctx, problems)
 		problems.report(ctx, partIdentity, err)
 		if err != nil {
-			sleep(ctx, b.next())
+			backoff.Sleep(ctx, b.Next())
 			continue
 		}
 		kubeconfig := statFile(c.o.Kubeconfig)
-		api, err := newClientFromKubeconfig(&c.o)
+		api, clientIdentity, err := newClientFromKubeconfig(&c.o)
 		problems.report(ctx, partKubeconfig, err)
 		if err != nil {
-			sleep(ctx, b.next())
+			backoff.Sleep(ctx, b.Next())
 			continue
 		}
-		b = backoff{}
-		c.runConnection(ctx, api, state, problems, kubeconfig)
+		b = backoff.Backoff{}
+		c.runConnection(ctx, api, clientIdentity, state, problems, kubeconfig)
 	}
 }
 
-// runConnection runs all parts of a connection with the client api. kubeconfig is the version of
-// the kubeconfig file that api uses. runConnection returns when ctx is done, or when the file has
+// runConnection runs all parts of a connection with the client api. clientIdentity is the
+// client certificate that podd renews, or nil if the kubeconfig determines the credential. kubeconfig is
+// the version of the kubeconfig file that api uses. runConnection returns when ctx is done, or when the file has
 // another version that is valid.
-func (c *Cluster) runConnection(ctx context.Context, api *client, state server.Viewer, problems *problemReporter, kubeconfig fileStamp) {
-	defer api.closeConnections()
+func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clientIdentity *identity, state server.Viewer, problems *problemReporter, kubeconfig fileStamp) {
+	defer api.CloseConnections()
 	c.api.Store(api)
 	c.problems.Store(problems)
-	c.clientIdentity.Store(api.identity)
+	c.clientIdentity.Store(clientIdentity)
 	c.serviceAccounts.client.Store(api)
 	if c.reviews != nil {
 		c.reviews.setClient(api)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	c.nodes.set(snapshot[*v1.Node]{})
-	ownNode := reflector[*v1.Node]{client: api, query: api.nodeQuery(c.o.NodeName), emptyList: &v1.NodeList{}, store: &c.nodes, reporter: problems, part: partNode}
-	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.NodeName), emptyList: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
-	ownPods.watchCount = &c.watchCount
-	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.NodeName) }
+	c.nodes.Set(apiserver.Snapshot[*v1.Node]{})
+	lastPods, _ := c.pods.Get()
+	ownNode := apiserver.Reflector[*v1.Node]{Client: api, Query: api.NodeQuery(c.o.NodeName), EmptyList: &v1.NodeList{}, Publish: c.nodes.Set, Report: problems.forPart(partNode)}
+	ownPods := apiserver.Reflector[*v1.Pod]{Client: api, Query: api.PodsQuery(c.o.NodeName), EmptyList: &v1.PodList{}, Last: lastPods, Publish: c.pods.Set, Report: problems.forPart(partPods)}
+	ownPods.WatchCount = &c.watchCount
+	ownPods.Origin = func(ctx context.Context) (apiserver.Origin, error) { return api.FetchOrigin(ctx, c.o.NodeName) }
 	w := newPodWriter(&c.o, &c.sharedState, api, state) // before the first list of this connection, because the writer waits for this list
 	c.volumesInUse.setReported(nil)
 	syncer := &nodeSyncer{o: &c.o, state: state, c: api, problems: problems, volumesInUse: &c.volumesInUse, resetsExtended: c.o.IsNewHost && !c.hasSyncedNode}
-	group.Go(func() error { ownNode.run(ctx); return nil })
-	group.Go(func() error { ownPods.run(ctx); return nil })
+	group.Go(func() error { ownNode.Run(ctx); return nil })
+	group.Go(func() error { ownPods.Run(ctx); return nil })
 	group.Go(func() error { syncer.run(ctx, &c.nodes); return nil })
 	group.Go(func() error { w.run(ctx); return nil })
 	if c.o.Events != nil {
@@ -258,8 +249,11 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 		c.resolver.run(ctx, api, &c.o, &c.sharedState, problems)
 		return nil
 	})
-	group.Go(func() error { c.csiDriverPublisher.run(ctx, api, &c.o, &c.nodes, problems); return nil })
-	group.Go(func() error { c.followConfigSource(ctx, api, problems); return nil })
+	group.Go(func() error {
+		c.csiDriverPublisher.run(ctx, api, &c.o, &c.nodes, problems.forPart(partCSINode))
+		return nil
+	})
+	group.Go(func() error { c.followConfigSource(ctx, api, problems.forPart(partConfigSource)); return nil })
 	if c.o.CSI != nil {
 		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
 		limits := &volumeLimitUpdater{o: &c.o, drivers: &c.resolver.drivers, limitErrors: &c.limitErrors}
@@ -269,8 +263,8 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 		(&leaseRenewer{o: &c.o, c: api, problems: problems, ownerUID: &syncer.uid}).run(ctx)
 		return nil
 	})
-	if api.identity != nil {
-		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: clientPurpose, identity: api.identity, template: c.o.clientTemplate, onRenewed: api.closeAfterRenewal}
+	if clientIdentity != nil {
+		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: clientPurpose, identity: clientIdentity, template: c.o.clientTemplate, onRenewed: api.CloseAfterRenewal}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	if c.servingIdentity != nil {
@@ -278,7 +272,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	group.Go(func() error {
-		for sleep(ctx, checkInterval) {
+		for backoff.Sleep(ctx, checkInterval) {
 			mustReconnect, err := c.o.mustReconnect(kubeconfig)
 			if mustReconnect {
 				return context.Canceled // cancels the other goroutines
@@ -296,7 +290,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, state server.V
 // returns false while a part of the connection has a problem because the API server does not respond or
 // has no trusted certificate. An error response is a response. Reachable may be called concurrently.
 func (c *Cluster) Reachable() bool {
-	nodes, _ := c.nodes.get()
+	nodes, _ := c.nodes.Get()
 	problems := c.problems.Load()
-	return nodes.listCount > 0 && problems != nil && !problems.isUnreachable.Load()
+	return nodes.ListCount > 0 && problems != nil && !problems.isUnreachable.Load()
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/server"
 )
 
@@ -42,7 +43,7 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 	synctest.Test(t, func(t *testing.T) {
 		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: localNode()})}
 		o := &Options{
-			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, NodeName: "n1", RegisterNode: true,
+			Kubeconfig: "/none", Client: apiserver.Options{ContentType: "application/json", QPS: 50, Burst: 100}, NodeName: "n1", RegisterNode: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 			NodeSyncedFile: filepath.Join(t.TempDir(), "node-synced"), Log: slog.New(slog.DiscardHandler),
 			OnProblem:  func(_ context.Context, why string) { l.mu.Lock(); l.problems = append(l.problems, why); l.mu.Unlock() },
@@ -66,22 +67,31 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 	})
 }
 
+// newTestClient returns a client that sends its requests to the API server api.
+func newTestClient(t *testing.T, api http.RoundTripper, o apiserver.Options) *apiserver.Client {
+	t.Helper()
+	o.ContentType = "application/json"
+	c, err := apiserver.New(&rest.Config{Host: "https://api", Transport: api}, &o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // connect runs a connection of l.cluster to api until ctx is done or the kubeconfig has changed. It then
 // closes done.
 func (l *testNode) connect(ctx context.Context, api *fakeAPI) (done <-chan struct{}) {
 	l.t.Helper()
-	c := &client{host: "https://api", closeConnections: func() {
+	o := &l.cluster.o
+	c := newTestClient(l.t, api, o.Client)
+	c.CloseConnections = func() {
 		if l.onClose != nil {
 			l.onClose()
 		}
-	}}
-	o := &l.cluster.o
-	if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: api, ContentConfig: rest.ContentConfig{ContentType: o.ContentType}}, o); err != nil {
-		l.t.Fatal(err)
 	}
 	s, ended := newProblemReporter(o), make(chan struct{})
 	go s.run(ctx)
-	go func() { defer close(ended); l.cluster.runConnection(ctx, c, l.state, s, statFile(o.Kubeconfig)) }()
+	go func() { defer close(ended); l.cluster.runConnection(ctx, c, nil, l.state, s, statFile(o.Kubeconfig)) }()
 	return ended
 }
 
@@ -269,7 +279,7 @@ func TestRun_Outage(t *testing.T) {
 					l.fault = nil
 				})
 				// A hanging request first has to time out.
-				l.advance(5*time.Second + map[bool]time.Duration{true: requestTimeout}[c.name == "slow"])
+				l.advance(5*time.Second + map[bool]time.Duration{true: apiserver.RequestTimeout}[c.name == "slow"])
 				if l.readyStatus() != v1.ConditionTrue {
 					t.Errorf("5s after the outage: got Ready %s, want True", l.readyStatus())
 				}
@@ -359,8 +369,8 @@ func TestProblemReporter(t *testing.T) {
 		t.Errorf("got problems %q; want four messages: three that contain \"leases\", \"nodes\" and \"pods\", and an empty one", problems)
 	}
 	long := apierrors.NewInternalError(errors.New(strings.Repeat("no\x1b[2J ", 1000)))
-	if message := newProblem(long).message; len(message) > 2*maxMessageBytes || strings.Contains(message, "\x1b") {
-		t.Errorf("got a message of %d bytes, want at most %d bytes and no control characters: %q", len(message), 2*maxMessageBytes, message)
+	if message := newProblem(long).message; len(message) > 2*apiserver.MaxMessageBytes || strings.Contains(message, "\x1b") {
+		t.Errorf("got a message of %d bytes, want at most %d bytes and no control characters: %q", len(message), 2*apiserver.MaxMessageBytes, message)
 	}
 }
 

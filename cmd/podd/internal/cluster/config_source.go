@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest"
 )
 
@@ -49,7 +51,7 @@ func parseConfigSource(n *v1.Node) ConfigSource {
 		return ConfigSource{}
 	}
 	newInvalid := func(format string, args ...any) ConfigSource {
-		return ConfigSource{Err: fmt.Sprintf("annotation %s of node %s: \"%s\": ", annotationConfigSource, n.Name, sanitize(value)) + fmt.Sprintf(format, args...)}
+		return ConfigSource{Err: fmt.Sprintf("annotation %s of node %s: \"%s\": ", annotationConfigSource, n.Name, apiserver.Sanitize(value)) + fmt.Sprintf(format, args...)}
 	}
 	parts := strings.SplitN(value, "/", 4) // an annotation may be long; more than three parts are invalid
 	if len(parts) == 2 {
@@ -98,21 +100,21 @@ func (s ConfigSource) withContent(object *v1.ConfigMap) ConfigSource {
 // authorizer of the API server permits a node to read only the ConfigMaps of its pods.
 func (s ConfigSource) withDenial(err error, node string) ConfigSource {
 	s.Err = fmt.Sprintf("reading ConfigMap %s/%s: %s; add a Role and a RoleBinding to namespace %[1]s that allow user system:node:%[4]s to get, list and watch this ConfigMap",
-		s.Namespace, s.Name, sanitize(withoutHost(err).Error()), node)
+		s.Namespace, s.Name, apiserver.Sanitize(apiserver.WithoutHost(err).Error()), node)
 	return s
 }
 
 // followConfigSource calls Options.OnConfigSource when the annotation of the Node or the ConfigMap
 // changes. It returns when ctx is done. While the Node does not exist, the last annotation applies,
 // because the deletion of the Node does not mean that a user has removed the annotation.
-func (c *Cluster) followConfigSource(ctx context.Context, api *client, problems reporter) {
+func (c *Cluster) followConfigSource(ctx context.Context, api *apiserver.Client, reportProblem func(context.Context, error)) {
 	if c.o.OnConfigSource == nil {
 		return
 	}
 	for ctx.Err() == nil {
 		n, changed := c.findNode(c.o.NodeName)
 		if n != nil {
-			c.followConfigMap(ctx, api, parseConfigSource(n), problems)
+			c.followConfigMap(ctx, api, parseConfigSource(n), reportProblem)
 			continue
 		}
 		select {
@@ -124,11 +126,11 @@ func (c *Cluster) followConfigSource(ctx context.Context, api *client, problems 
 
 // followConfigMap calls Options.OnConfigSource when the ConfigMap changes. s is the result of
 // parseConfigSource. followConfigMap returns when ctx is done or the Node has another annotation.
-func (c *Cluster) followConfigMap(ctx context.Context, api *client, s ConfigSource, problems reporter) {
-	problems.report(ctx, partConfigSource, nil) // the problem of the previous ConfigMap or connection no longer applies
+func (c *Cluster) followConfigMap(ctx context.Context, api *apiserver.Client, s ConfigSource, reportProblem func(context.Context, error)) {
+	reportProblem(ctx, nil) // the problem of the previous ConfigMap or connection no longer applies
 	var w configMapWatch
 	if s.Name != "" {
-		stop := w.start(ctx, api, s, problems)
+		stop := w.start(ctx, api, s, reportProblem)
 		defer stop()
 	}
 	for {
@@ -136,16 +138,16 @@ func (c *Cluster) followConfigMap(ctx context.Context, api *client, s ConfigSour
 		if n != nil && parseConfigSource(n) != s {
 			return
 		}
-		configMaps, configMapsChanged := w.configMaps.get()
-		watchCount, watchCountChanged := w.watchCount.get()
-		denial, denialChanged := w.denial.get()
+		configMaps, configMapsChanged := w.configMaps.Get()
+		watchCount, watchCountChanged := w.watchCount.Get()
+		denial, denialChanged := w.denial.Get()
 		switch {
 		case s.Name == "":
 			c.reportConfigSource(s)
 		case denial.err != nil && denial.watchCount == watchCount:
 			c.reportConfigSource(s.withDenial(denial.err, c.o.NodeName))
-		case configMaps.listCount > 0:
-			c.reportConfigSource(s.withContent(configMaps.items[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]))
+		case configMaps.ListCount > 0:
+			c.reportConfigSource(s.withContent(configMaps.Items[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]))
 		}
 		select {
 		case <-nodeChanged:
@@ -166,14 +168,14 @@ func (c *Cluster) reportConfigSource(s ConfigSource) {
 	}
 }
 
-// A configMapWatch lists and watches one ConfigMap with a reflector. It is the reporter of the reflector.
-// Unlike the watches for pods, it continues if the ConfigMap is immutable, because a user may delete the
+// A configMapWatch lists and watches one ConfigMap with a reflector. Unlike the watches for pods, it continues if the ConfigMap is immutable, because a user may delete the
 // ConfigMap and create it again with other content.
 type configMapWatch struct {
-	configMaps watchable[snapshot[*v1.ConfigMap]]
-	watchCount watchable[int] // number of watches that have begun
-	denial     watchable[denial]
-	problems   reporter
+	configMaps watchable.Value[apiserver.Snapshot[*v1.ConfigMap]]
+	watchCount watchable.Value[int] // number of watches that have begun
+	denial     watchable.Value[denial]
+	// reportProblem reports the result of an attempt as a problem of the connection; nil is a success.
+	reportProblem func(context.Context, error)
 
 	// deniedSince is the time of the first 403 response after the watch deniedWatchCount. Only report uses
 	// these fields.
@@ -193,32 +195,32 @@ const authorizerStartLag = 5 * time.Second
 
 // start starts the reflector for the ConfigMap of s. The caller must call stop, which ends the reflector
 // and waits for its goroutine.
-func (w *configMapWatch) start(ctx context.Context, api *client, s ConfigSource, problems reporter) (stop func()) {
-	w.problems = problems
+func (w *configMapWatch) start(ctx context.Context, api *apiserver.Client, s ConfigSource, reportProblem func(context.Context, error)) (stop func()) {
+	w.reportProblem = reportProblem
 	ref := manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
-	f := reflector[*v1.ConfigMap]{client: api, query: api.objectQuery(ref), emptyList: &v1.ConfigMapList{}, store: &w.configMaps, watchCount: &w.watchCount, reporter: w, part: partConfigSource, watchTimeout: objectWatchTimeout}
+	f := apiserver.Reflector[*v1.ConfigMap]{Client: api, Query: api.ObjectQuery(ref), EmptyList: &v1.ConfigMapList{}, Publish: w.configMaps.Set, WatchCount: &w.watchCount, Report: w.report, WatchTimeout: apiserver.ObjectWatchTimeout}
 	ctx, cancel := context.WithCancel(ctx)
 	var goroutine sync.WaitGroup
-	goroutine.Go(func() { f.run(ctx) })
+	goroutine.Go(func() { f.Run(ctx) })
 	return func() {
 		cancel()
 		goroutine.Wait()
 	}
 }
 
-// report implements reporter. It sets the denial if requests have been forbidden for
+// report is the function Report of the reflector. It sets the denial if requests have been forbidden for
 // authorizerStartLag. Other errors are problems of the connection.
-func (w *configMapWatch) report(ctx context.Context, part connectionPart, err error) {
+func (w *configMapWatch) report(ctx context.Context, err error) {
 	if !apierrors.IsForbidden(err) {
-		w.problems.report(ctx, part, err)
+		w.reportProblem(ctx, err)
 		return
 	}
-	w.problems.report(ctx, part, nil)
-	watchCount, _ := w.watchCount.get()
+	w.reportProblem(ctx, nil)
+	watchCount, _ := w.watchCount.Get()
 	if w.deniedSince.IsZero() || w.deniedWatchCount != watchCount {
 		w.deniedSince, w.deniedWatchCount = time.Now(), watchCount
 	}
 	if time.Since(w.deniedSince) >= authorizerStartLag {
-		w.denial.set(denial{err, watchCount})
+		w.denial.Set(denial{err, watchCount})
 	}
 }

@@ -18,6 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 )
 
 // A configNode is a testNode that records the calls of OnConfigSource.
@@ -102,7 +105,7 @@ func TestConfigSource(t *testing.T) {
 		c.change(func() { c.putObject("configmaps", configMapOf("c1", "kubelet", "2", "other", "2"), "MODIFIED") })
 		c.checkCalls("after a change of the content", second)
 		c.change(func() { c.interruptWatches(); c.putObject("configmaps", configMapOf("c1", "kubelet", "1"), "MODIFIED") })
-		c.advance(maxUncachedWait)
+		c.advance(apiserver.MaxUncachedWait)
 		c.checkCalls("after a change between two watches", first)
 		c.change(func() { c.putObject("configmaps", configMapOf("c1"), "DELETED") })
 		c.advance(time.Hour)
@@ -145,7 +148,7 @@ func TestConfigSource_Annotation(t *testing.T) {
 		c.change(func() { c.annotate("default/conf") })
 		c.checkCalls("after the annotation became valid", `default/conf/kubelet c1 "1" `)
 		c.countRequests()
-		c.advance(objectWatchTimeout * 2)
+		c.advance(apiserver.ObjectWatchTimeout * 2)
 		if n := c.countRequests("GET configmaps", "WATCH configmaps"); n[0] > 0 || n[1] < 1 || n[1] > 2 {
 			t.Errorf("in the following hour: got %d lists and %d watches, want no lists, and one or two watches", n[0], n[1])
 		}
@@ -167,7 +170,7 @@ func TestConfigSource_New(t *testing.T) {
 		c.advance(time.Minute)
 		c.checkCalls("while the API server is unreachable")
 		c.change(func() { c.fault = nil })
-		c.advance(maxWait)
+		c.advance(backoff.MaxWait)
 		c.checkCalls("after podd has created the Node", "none")
 	})
 }
@@ -194,7 +197,7 @@ func TestConfigSource_Outage(t *testing.T) {
 		c.advance(10 * time.Minute)
 		c.checkCalls("during an outage")
 		c.change(func() { c.fault = nil })
-		c.advance(2 * maxWait)
+		c.advance(2 * backoff.MaxWait)
 		c.checkCalls("after the outage")
 		c.takeProblems()
 		c.change(func() {
@@ -237,7 +240,7 @@ func TestConfigSource_Forbidden(t *testing.T) {
 	runConfigNode(t, "default/conf", prepare, func(c *configNode) {
 		const denied = `default/conf/kubelet  "" reading ConfigMap default/conf: configmaps "conf" is forbidden: no relationship found; ` +
 			"add a Role and a RoleBinding to namespace default that allow user system:node:n1 to get, list and watch this ConfigMap"
-		const retryTime = 2 * maxUncachedWait // long enough for a retry and a watch that counts as successful
+		const retryTime = 2 * apiserver.MaxUncachedWait // long enough for a retry and a watch that counts as successful
 		const allowed = `default/conf/kubelet c1 "1" `
 		c.checkCalls("within 2s after the start")
 		c.advance(10 * time.Minute)
@@ -295,7 +298,7 @@ func TestConfigSource_Reconnect(t *testing.T) {
 			t.Error("while the next API server is unreachable: got reachable, want not reachable")
 		}
 		other.change(func() { other.fault = nil })
-		c.advance(maxWait)
+		c.advance(backoff.MaxWait)
 		c.checkCalls("after the next connection found the same content")
 		other.change(func() { other.annotate("") })
 		c.checkCalls("after the annotation was removed", "none")
@@ -319,7 +322,7 @@ func TestParseConfigSource(t *testing.T) {
 		{"a/b/", `"a/b/": invalid key: `},
 		{"a/b/..", `"a/b/..": invalid key: `},
 		{"a/b c/d", `"a/b c/d": invalid name: `},
-		{strings.Repeat("\n", 1000), `"` + strings.Repeat(" ", maxMessageBytes) + `…": must be `},
+		{strings.Repeat("\n", 1000), `"` + strings.Repeat(" ", apiserver.MaxMessageBytes) + `…": must be `},
 	} {
 		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{annotationConfigSource: c.value}}}
 		s := parseConfigSource(n)

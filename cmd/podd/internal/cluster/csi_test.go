@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
@@ -205,7 +206,7 @@ func TestRegistrar_Failures(t *testing.T) {
 		drivers.set(func() { drivers.registered = nil })
 		l.advance(10 * time.Minute)
 		l.change(func() { l.fault = nil })
-		l.advance(maxCachedWait)
+		l.advance(apiserver.MaxCachedWait)
 		if n := l.storedCSINode(); len(n.Spec.Drivers) > 0 {
 			t.Errorf("driver unregistered during an outage: got drivers %+v after the outage, want none", n.Spec.Drivers)
 		}
@@ -314,7 +315,7 @@ func TestAttachment(t *testing.T) {
 			va.Status = storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"device": "x"}}
 			l.putObject("volumeattachments", va, "MODIFIED")
 		})
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if got := l.objects().Cluster.AttachedVolumes[va.Name]; got["device"] != "x" {
 			t.Fatalf("confirmed by the VolumeAttachment: got metadata %v, reason %+v; want the metadata device=x", got, l.missingAttachment())
 		}
@@ -348,12 +349,12 @@ func TestAttachment_OutdatedNode(t *testing.T) {
 		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
 		l.addAttachedDiskPod(va)
 		l.change(func() { l.fault, l.watches = nil, nil; l.setVolumesAttached() })
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if n := l.storedNode(); attached() || len(n.Status.VolumesInUse) != 1 {
 			t.Errorf("detached, but still attached in the cached Node: got attached %v, volumesInUse %v; want attached false, one volume in volumesInUse", attached(), n.Status.VolumesInUse)
 		}
 		l.change(func() { l.setVolumesAttached(diskVolume) })
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if !attached() {
 			t.Errorf("attached again: got the volume not attached with reason %+v, want it attached", l.missingAttachment())
 		}
@@ -373,7 +374,7 @@ func TestAttachment_Outage(t *testing.T) {
 			l.setVolumesAttached(diskVolume)
 			l.putPod(diskPod(l), "ADDED")
 		})
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if !attached() {
 			t.Fatalf("before the outage: got the volume not attached with reason %+v, want it attached", l.missingAttachment())
 		}
@@ -386,7 +387,7 @@ func TestAttachment_Outage(t *testing.T) {
 			t.Errorf("10m after the beginning of the outage: got the volume not attached with reason %+v, want it attached", l.missingAttachment())
 		}
 		l.change(func() { l.fault = nil })
-		l.advance(2 * maxUncachedWait) // two waits, because the fakeAPI rejects the first watch if podd patches the Node after the list
+		l.advance(2 * apiserver.MaxUncachedWait) // two waits, because the fakeAPI rejects the first watch if podd patches the Node after the list
 		l.change(func() { l.setVolumesAttached() })
 		l.advance(time.Second)
 		if attached() || !l.missingAttachment().WillExist {
@@ -438,7 +439,7 @@ func TestReportExpansions(t *testing.T) {
 			p.Spec.NodeName = "n1"
 			l.putPod(p, "ADDED")
 		})
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		l.change(func() {
 			pv := l.fakeAPI.objects.stored["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
 			pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("2Gi")
@@ -515,7 +516,7 @@ func TestReportExpansions_Failed(t *testing.T) {
 			}
 		}
 		l.change(func() { l.putPod(diskPod(l), "ADDED") })
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		resize("2Gi", v1.PersistentVolumeClaimNodeResizePending)
 		check("first failure", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		l.countRequests()
@@ -711,10 +712,10 @@ func TestAttachment_LimitPeriodAdded(t *testing.T) {
 				check("no period", false, false)
 				l.putDriver(3600, "MODIFIED")
 				check("period added", true, false)
-				l.advance(maxCachedWait)
+				l.advance(apiserver.MaxCachedWait)
 				check("after the next attempt", true, true)
 				l.putDriver(0, "MODIFIED")
-				l.advance(maxCachedWait)
+				l.advance(apiserver.MaxCachedWait)
 				check("period removed", false, false)
 			})
 		})
@@ -739,7 +740,7 @@ func TestAttachment_LimitUpdateBlocked(t *testing.T) {
 		close(continues)
 		synctest.Wait()
 		drivers.takeUpdates()
-		l.advance(maxCachedWait)
+		l.advance(apiserver.MaxCachedWait)
 		check("after the update", true, true)
 	})
 }
@@ -825,12 +826,12 @@ func TestAttachWait(t *testing.T) {
 		"attached":                             {refs.AttachTimeout, 2, []error{limit, limit, nil}, false, 2},
 	} {
 		w, shared := attachWait{startedAt: time.Now().Add(-test.waited)}, &sharedState{}
-		shared.limitErrors.set(map[string]limitErrors{disk.Name: {handled: test.handled}})
+		shared.limitErrors.Set(map[string]limitErrors{disk.Name: {handled: test.handled}})
 		for _, err := range test.errs {
 			w.handleError(err, diskVolume, shared)
 		}
 		last, _ := errors.AsType[attachError](w.err)
-		if all, _ := shared.limitErrors.get(); last.isFinal != test.wantFinal || all[disk.Name].recorded != test.wantCount {
+		if all, _ := shared.limitErrors.Get(); last.isFinal != test.wantFinal || all[disk.Name].recorded != test.wantCount {
 			t.Errorf("%s: got final %t, %d recorded errors; want final %t, %d errors", name, last.isFinal, all[disk.Name].recorded, test.wantFinal, test.wantCount)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package cluster makes podd the node of a Kubernetes cluster. It implements --kubeconfig, and is
-// the only package that connects to an API server. Without --kubeconfig podd does not use the
-// package.
+// Package cluster makes podd the node of a Kubernetes cluster. It implements --kubeconfig.
+// Only this package and the packages below it connect to an API server. Without --kubeconfig podd does
+// not use them.
 //
 //	kubeconfig ─▶ client ─┬─▶ reflector ── the Node in the API server ────┐
 //	                      ├─▶ reflector ── the pods bound to it ─┐        │
@@ -15,8 +15,9 @@
 // Pods from files and URLs run regardless of the state of the cluster, and podd starts without an
 // API server. podd uses a client until the kubeconfig has changed and its new content is valid
 // (cluster.go). Each goroutine owns its state and sends one request at a time. The timeout of a
-// request is requestTimeout or writeTimeout. The objects of the API server are immutable snapshots,
-// which a reflector stores in a watchable.
+// request is apiserver.RequestTimeout or writeTimeout. Package apiserver contains the client and the
+// reflectors. A reflector stores immutable snapshots of the objects of the API server in a
+// watchable.Value.
 //
 // Pure functions compute the content of the Node (node.go, condition.go, patch.go). Images,
 // pressure and readiness come from the View, and are sent when they change. podd handles the Node
@@ -38,10 +39,7 @@
 //     If the API server was unreachable, podd corrects the status as soon as the API server is
 //     reachable again.
 //
-// The cost is measured by the benchmark (cmd/podd/bench, parts bound and cluster). An idle node
-// sends six requests a minute. With 100 pods that have a ConfigMap and a Secret each, the node has
-// 201 watches and sends five more requests a minute, as many as the kubelet. A watch takes 32 kB of
-// memory, most of it for the stacks of two goroutines. Without --kubeconfig podd uses 0.2 MB for
+// The cost is measured by the benchmark (cmd/podd/bench, parts bound and cluster). Without --kubeconfig podd uses 0.2 MB for
 // package initialization in client-go. clientcmd reads the kubeconfig, because clientcmd supports
 // the same certificates, tokens, files and exec plugins as the kubelet. clientcmd takes 0.2 MB of
 // the 1.5 MB that this package adds to the binary.
@@ -171,9 +169,6 @@
 //     cluster may report a deletion, even a forced one. The deleted pod may be a pod that the second
 //     cluster has bound to this node, or a pod of the first cluster that the second cluster lists,
 //     too. podd applies the deletion in both cases.
-//   - A watch that ends before the requested time is followed by a list. The kubelet
-//     continues to watch, but an API server that has lost its data accepts any resource
-//     version and does not report the loss.
 //
 // Certificates are requested (request.go) at the start if none is stored (bootstrap.go), and
 // renewed (renew.go) after 70 to 90 % of their lifetime: the client certificate, and the serving

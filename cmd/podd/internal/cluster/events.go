@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/server"
 )
 
@@ -20,7 +22,7 @@ import (
 // dropped. It does not retry if the API server rejects the event or does not respond within
 // writeTimeout.
 type eventSender struct {
-	c          *client
+	c          *apiserver.Client
 	log        server.EventLog
 	storedKeys map[string]bool // keys of events that the API server stores
 	filter     spamFilter
@@ -35,7 +37,7 @@ const maxEventAge = 10 * time.Minute
 const maxStoredKeys = 4096
 
 // newEventSender returns an eventSender that sends the events of log with the client c.
-func newEventSender(c *client, log server.EventLog) *eventSender {
+func newEventSender(c *apiserver.Client, log server.EventLog) *eventSender {
 	return &eventSender{c: c, log: log, storedKeys: map[string]bool{}, filter: spamFilter{}}
 }
 
@@ -64,16 +66,16 @@ func (s *eventSender) deliver(ctx context.Context, e *v1.Event) bool {
 	if !s.filter.allows(e, time.Now()) {
 		return true
 	}
-	var b backoff
+	var b backoff.Backoff
 	for time.Since(e.LastTimestamp.Time) < maxEventAge {
 		timedOut, err := s.send(ctx, e)
 		if ctx.Err() != nil {
 			return false
 		}
-		if err == nil || isAPIError(err) || timedOut {
+		if err == nil || apiserver.IsAPIError(err) || timedOut {
 			return true // a retry would be rejected again, or wait for a webhook again
 		}
-		if !sleep(ctx, b.next()) {
+		if !backoff.Sleep(ctx, b.Next()) {
 			return false
 		}
 	}
@@ -99,7 +101,7 @@ func (s *eventSender) createOrPatch(ctx context.Context, e *v1.Event) error {
 		// The API server has deleted the event, by default after an hour. Create it again.
 	}
 	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, Annotations: e.Annotations}
-	err := s.c.doWithoutTimeout(ctx, s.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
+	err := s.c.DoWithoutTimeout(ctx, s.c.Events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
 	if apierrors.IsAlreadyExists(err) { // the response to an earlier request was lost, or an earlier podd process created the event
 		err = s.patchCount(ctx, e)
 	}
@@ -118,5 +120,5 @@ func (s *eventSender) patchCount(ctx context.Context, e *v1.Event) error {
 	if err != nil {
 		return err
 	}
-	return s.c.doWithoutTimeout(ctx, s.c.events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body), nil)
+	return s.c.DoWithoutTimeout(ctx, s.c.Events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body), nil)
 }

@@ -17,7 +17,7 @@ import (
 
 // withEvents returns a function for runNode that makes the node send the events in log.
 func withEvents(log *events.Log) func(*testNode, *Options) {
-	return func(_ *testNode, o *Options) { o.Events, o.EventQPS, o.EventBurst = log, 50, 100 }
+	return func(_ *testNode, o *Options) { o.Events, o.Client.EventQPS, o.Client.EventBurst = log, 50, 100 }
 }
 
 // storedEvents returns the events in the API server by name.

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
@@ -26,32 +28,32 @@ var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 // reportExpansions updates the status of PersistentVolumeClaims after their volumes were expanded on
 // this node, until ctx is done. It also reports failed expansions, so that the resize controller
 // can try a smaller size.
-func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
-	b, updates := backoff{}, map[types.NamespacedName]int{}
+func (c *Cluster) reportExpansions(ctx context.Context, api *apiserver.Client) {
+	b, updates := backoff.Backoff{}, map[types.NamespacedName]int{}
 	for {
 		expansions, expansionsChanged := c.o.CSI.Expansions()
-		objects, objectsChanged := c.objects.get()
+		objects, objectsChanged := c.objects.Get()
 		var retry <-chan time.Time
 		for i := range expansions {
 			claim, patch := claimExpansionPatch(&objects, &expansions[i], time.Now())
 			if patch == nil {
 				continue
 			}
-			q := api.core.Patch(types.StrategicMergePatchType).Namespace(claim.Namespace).Resource("persistentvolumeclaims").
+			q := api.Core.Patch(types.StrategicMergePatchType).Namespace(claim.Namespace).Resource("persistentvolumeclaims").
 				Name(claim.Name).SubResource("status").Body(patch)
-			err := api.do(ctx, q, &v1.PersistentVolumeClaim{})
+			err := api.Do(ctx, q, &v1.PersistentVolumeClaim{})
 			// Read the claim again after a success or a conflict, because the API server then has a
 			// newer version of it.
 			if err == nil || apierrors.IsConflict(err) {
 				updates = maps.Clone(updates)
 				updates[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
-				c.claimUpdates.set(updates)
+				c.claimUpdates.Set(updates)
 			} else if retry == nil {
-				retry = time.After(withJitter(b.nextUpTo(maxCachedWait)))
+				retry = time.After(backoff.WithJitter(b.NextUpTo(apiserver.MaxCachedWait)))
 			}
 		}
 		if retry == nil {
-			b = backoff{}
+			b = backoff.Backoff{}
 		} else {
 			objectsChanged = nil
 		}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 // objectKinds maps the resources in fakeObjects to their kinds.
@@ -30,7 +32,7 @@ var objectKinds = map[string]string{
 
 // fakeObjects contains the objects that pods refer to. fakeAPI.mu guards fakeObjects.
 type fakeObjects struct {
-	stored        map[string]object // by keys such as "configmaps/default/conf"
+	stored        map[string]apiserver.Object // by keys such as "configmaps/default/conf"
 	tokenRequests []authentication.TokenRequest
 	rejectsTokens bool          // token requests get a 404 response
 	ahead         time.Duration // the clock of this node is ahead of the clock of the API server by this duration
@@ -85,7 +87,7 @@ func (f *fakeAPI) handleObject(q *http.Request, verb string, body []byte) *http.
 		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
 	}
 	version, kind := versionOf(resource), objectKinds[resource]
-	items := []object{}
+	items := []apiserver.Object{}
 	for _, key := range slices.Sorted(maps.Keys(f.objects.stored)) {
 		b, isBundle := f.objects.stored[key].(*certificates.ClusterTrustBundle)
 		if strings.HasPrefix(key, resource+"/") && (selected == "" || key == at) && (!isBundle || !bySigner || b.Spec.SignerName == signer) {
@@ -151,13 +153,13 @@ func (f *fakeAPI) writeObject(resource, namespace, name, verb string, body []byt
 
 // putObject stores an object, or deletes it if event is "DELETED". It then sends the event to the
 // watches. The caller must hold mu.
-func (f *fakeAPI) putObject(resource string, o object, event string) {
+func (f *fakeAPI) putObject(resource string, o apiserver.Object, event string) {
 	f.version++
-	o = o.DeepCopyObject().(object)
+	o = o.DeepCopyObject().(apiserver.Object)
 	o.SetResourceVersion(fmt.Sprint(f.version))
 	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(versionOf(resource), objectKinds[resource]))
 	if f.objects.stored == nil {
-		f.objects.stored = map[string]object{}
+		f.objects.stored = map[string]apiserver.Object{}
 	}
 	if f.changed == nil {
 		f.changed = map[string]int{}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 var podsResource = schema.GroupResource{Resource: "pods"}
@@ -58,12 +60,12 @@ func (f *fakeAPI) handlePod(q *http.Request, verb string, body []byte) *http.Res
 
 // postPod creates a pod. podd only creates mirror pods.
 func (f *fakeAPI) postPod(p *v1.Pod) *http.Response {
-	if f.pods[objectKey(p)] != nil {
+	if f.pods[apiserver.ObjectKey(p)] != nil {
 		return errorResponse(apierrors.NewAlreadyExists(podsResource, p.Name))
 	}
 	p.UID, p.Status = types.UID(fmt.Sprintf("mirror-%d", f.version)), v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}
 	f.putPod(p, "ADDED")
-	return response(201, f.pods[objectKey(p)])
+	return response(201, f.pods[apiserver.ObjectKey(p)])
 }
 
 // patchPod patches the status of a pod.
@@ -81,7 +83,7 @@ func (f *fakeAPI) patchPod(old *v1.Pod, body []byte) *http.Response {
 		f.dropFields(next)
 	}
 	f.putPod(next, "MODIFIED")
-	return response(200, f.pods[objectKey(next)])
+	return response(200, f.pods[apiserver.ObjectKey(next)])
 }
 
 // handleEvent creates or patches an Event.

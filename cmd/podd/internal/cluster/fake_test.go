@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 // fakeAPI is an API server with one Node, one Lease, pods and other objects, and with faults that
@@ -217,10 +219,10 @@ func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 	if f.pods == nil {
 		f.pods = map[types.NamespacedName]*v1.Pod{}
 	}
-	f.pods[objectKey(p)] = p
+	f.pods[apiserver.ObjectKey(p)] = p
 	f.notify(event, p)
 	if event == "DELETED" {
-		delete(f.pods, objectKey(p))
+		delete(f.pods, apiserver.ObjectKey(p))
 	}
 }
 

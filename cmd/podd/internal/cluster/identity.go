@@ -4,12 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 )
 
 // An identity contains a certificate and its key. podd renews the certificate. An identity is safe
@@ -42,22 +40,6 @@ func (c *Cluster) ClientCertExpiry() (expiry time.Time, ok bool) {
 		return expiry, false
 	}
 	return pair.Leaf.NotAfter, true
-}
-
-// newHTTPClient returns an HTTP client that uses the certificate of i, or the credential in config
-// if i is nil.
-func (i *identity) newHTTPClient(config *rest.Config) (*http.Client, error) {
-	if i == nil {
-		return rest.HTTPClientFor(config)
-	}
-	t, err := config.TransportConfig()
-	if err != nil {
-		return nil, err
-	}
-	t.TLS.CertFile, t.TLS.KeyFile, t.TLS.CertData, t.TLS.KeyData = "", "", nil, nil
-	t.TLS.GetCertHolder = &transport.GetCertHolder{GetCert: func() (*tls.Certificate, error) { return i.current.Load(), nil }}
-	rt, err := transport.New(t)
-	return &http.Client{Transport: rt, Timeout: config.Timeout}, err
 }
 
 // chooseIdentity returns the client certificate that podd uses and renews. If the kubeconfig and

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +16,36 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
+
+// newClientFromKubeconfig reads the kubeconfig and returns a client. It sends no request. It also returns
+// the client certificate that podd renews, or nil if the kubeconfig determines the credential.
+func newClientFromKubeconfig(o *Options) (*apiserver.Client, *identity, error) {
+	config, err := readKubeconfig(o.Kubeconfig)
+	if err != nil {
+		return nil, nil, kubeconfigError{fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
+	caDigest, err := apiserver.AuthorityDigest(config)
+	if err != nil {
+		return nil, nil, kubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
+	i, err := o.chooseIdentity(config)
+	if err != nil {
+		return nil, nil, kubeconfigError{fmt.Errorf("loading the client certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
+	var certificate func() *tls.Certificate
+	if i != nil {
+		certificate = i.current.Load
+	}
+	c, err := apiserver.New(config, &o.Client, certificate)
+	if err != nil {
+		return nil, nil, kubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+	}
+	c.CADigest = caDigest
+	return c, i, nil
+}
 
 // readKubeconfig returns the client configuration of the current context in a kubeconfig file.
 func readKubeconfig(path string) (*rest.Config, error) {
@@ -111,7 +141,7 @@ func statFile(path string) fileStamp {
 func (o *Options) checkKubeconfig() error {
 	config, err := readKubeconfig(o.Kubeconfig)
 	if err == nil {
-		_, err = authorityDigest(config)
+		_, err = apiserver.AuthorityDigest(config)
 	}
 	if err == nil {
 		_, err = loadClientCert(config)

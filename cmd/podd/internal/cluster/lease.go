@@ -10,6 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 )
 
 // leaseNamespace is the namespace of node leases.
@@ -18,7 +21,7 @@ const leaseNamespace = "kube-node-lease"
 // A leaseRenewer renews the node's Lease, which is the heartbeat of the node.
 type leaseRenewer struct {
 	o        *Options
-	c        *client
+	c        *apiserver.Client
 	problems *problemReporter
 	ownerUID *atomic.Pointer[types.UID] // UID of the Node; nil if the Node does not exist
 	lease    *coordination.Lease        // the Lease in the last response; nil if the Lease must be read
@@ -27,11 +30,11 @@ type leaseRenewer struct {
 // run renews the Lease whenever a quarter of its duration has passed, until ctx is done. After a
 // failure it retries with the kubelet's backoff.
 func (l *leaseRenewer) run(ctx context.Context) {
-	var b backoff
+	var b backoff.Backoff
 	missedResponses := 0 // number of consecutive attempts without a response
 	for {
 		sent, err := l.renew(ctx)
-		if missedResponses++; err == nil || isAPIError(err) {
+		if missedResponses++; err == nil || apiserver.IsAPIError(err) {
 			missedResponses = 0
 		}
 		wait := l.o.LeaseDuration / 4
@@ -39,18 +42,18 @@ func (l *leaseRenewer) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if missedResponses > 1 {
-				l.c.closeConnections() // a connection that hangs would delay all later requests
+				l.c.CloseConnections() // a connection that hangs would delay all later requests
 			}
-			wait = b.next()
+			wait = b.Next()
 		case !sent:
-			wait = min(b.next(), time.Second)
+			wait = min(b.Next(), time.Second)
 		default:
-			b = backoff{}
+			b = backoff.Backoff{}
 		}
 		if sent {
 			l.problems.report(ctx, partLease, err)
 		}
-		if !sleep(ctx, wait) {
+		if !backoff.Sleep(ctx, wait) {
 			return
 		}
 	}
@@ -80,7 +83,7 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 		}
 	}
 	var response coordination.Lease
-	err = l.c.do(ctx, l.c.leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName).Body(l.renewedLease()), &response)
+	err = l.c.Do(ctx, l.c.Leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName).Body(l.renewedLease()), &response)
 	if err == nil {
 		l.lease = &response
 	}
@@ -91,13 +94,13 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 // getOrCreate has created it.
 func (l *leaseRenewer) getOrCreate(ctx context.Context) (_ *coordination.Lease, created bool, err error) {
 	var response coordination.Lease
-	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName), &response)
+	err = l.c.Do(ctx, l.c.Leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName), &response)
 	if apierrors.IsNotFound(err) {
 		l.lease = &coordination.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: l.o.NodeName},
 			Spec:       coordination.LeaseSpec{HolderIdentity: &l.o.NodeName},
 		}
-		created, err = true, l.c.do(ctx, l.c.leases.Post().Namespace(leaseNamespace).Resource("leases").Body(l.renewedLease()), &response)
+		created, err = true, l.c.Do(ctx, l.c.Leases.Post().Namespace(leaseNamespace).Resource("leases").Body(l.renewedLease()), &response)
 	}
 	if err != nil {
 		return nil, false, err

@@ -22,9 +22,9 @@ func isMirror(p *v1.Pod) bool {
 // MirrorCount returns the number of mirror pods of this node in the last list or watch of the API
 // server.
 func (c *Cluster) MirrorCount() int {
-	pods, _ := c.pods.get()
+	pods, _ := c.pods.Get()
 	n := 0
-	for _, p := range pods.items {
+	for _, p := range pods.Items {
 		if isMirror(p) {
 			n++
 		}
@@ -35,8 +35,8 @@ func (c *Cluster) MirrorCount() int {
 // MirrorUID returns the UID of the mirror pod with this key in the last list or watch of the API
 // server, or "" if there is no such pod.
 func (c *Cluster) MirrorUID(key types.NamespacedName) types.UID {
-	pods, _ := c.pods.get()
-	if p := pods.items[key]; p != nil && isMirror(p) {
+	pods, _ := c.pods.Get()
+	if p := pods.Items[key]; p != nil && isMirror(p) {
 		return p.UID
 	}
 	return ""

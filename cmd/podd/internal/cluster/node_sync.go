@@ -12,6 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 	"podd/runtime/atomicfile"
@@ -22,7 +25,7 @@ import (
 type nodeSyncer struct {
 	o            *Options
 	state        server.Viewer
-	c            *client
+	c            *apiserver.Client
 	problems     *problemReporter
 	volumesInUse *volumesInUse
 	// uid is the UID of the Node, for owner references. It is nil if the Node does not exist.
@@ -33,7 +36,7 @@ type nodeSyncer struct {
 	// pkg/kubelet/kubelet_node_status.go).
 	resetsExtended bool
 
-	lastListCount  int           // snapshot.listCount of the last snapshot; 0 before the first snapshot
+	lastListCount  int           // snapshot.ListCount of the last snapshot; 0 before the first snapshot
 	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
 	currentNode    *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	isSynced       bool          // this connection has synced the Node
@@ -44,8 +47,8 @@ type nodeSyncer struct {
 
 // run syncs the Node until ctx is done. It sends changes on this node at once. Changes by other
 // clients are corrected with the next periodic status.
-func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node]]) {
-	var b backoff
+func (s *nodeSyncer) run(ctx context.Context, nodes *watchable.Value[apiserver.Snapshot[*v1.Node]]) {
+	var b backoff.Backoff
 	var retry <-chan time.Time // receives a value when a failed attempt must be repeated; nil if the last attempt did not fail
 	var lastSent *v1.Node      // the Node in the View that was last sent to the API server
 	mustSync := false
@@ -53,9 +56,9 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 	defer tick.Stop()
 	for {
 		view := s.state.View()
-		snap, nodesChanged := nodes.get()
+		snap, nodesChanged := nodes.Get()
 		volumes, desiredChanged, onNodeChanged := s.volumes()
-		if snap.listCount > s.lastListCount {
+		if snap.ListCount > s.lastListCount {
 			retry = nil // the API server is reachable, so the wait is over
 		}
 		mustSync = s.update(snap) || mustSync || view.NodeObject != lastSent || s.currentNode != nil && !slices.Equal(volumes, s.currentNode.Status.VolumesInUse)
@@ -67,9 +70,9 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 			}
 			s.problems.report(ctx, partStatus, err)
 			if err == nil || isPermanent(err) {
-				b = backoff{}
+				b = backoff.Backoff{}
 			} else {
-				mustSync, retry = true, time.After(b.next())
+				mustSync, retry = true, time.After(b.Next())
 			}
 			continue // read the state again, because it may have changed during the request
 		}
@@ -131,13 +134,13 @@ func isPermanent(err error) bool {
 
 // update applies a snapshot and reports whether the Node must be synced at once. It ignores a
 // snapshot that it has already applied, because responses to podd's own updates may be newer.
-func (s *nodeSyncer) update(snap snapshot[*v1.Node]) bool {
-	n := snap.items[types.NamespacedName{Name: s.o.NodeName}]
-	if n == s.cachedNode && snap.listCount == s.lastListCount {
+func (s *nodeSyncer) update(snap apiserver.Snapshot[*v1.Node]) bool {
+	n := snap.Items[types.NamespacedName{Name: s.o.NodeName}]
+	if n == s.cachedNode && snap.ListCount == s.lastListCount {
 		return false
 	}
-	isRelisted := snap.listCount > s.lastListCount
-	s.cachedNode, s.lastListCount = n, snap.listCount
+	isRelisted := snap.ListCount > s.lastListCount
+	s.cachedNode, s.lastListCount = n, snap.ListCount
 	isReplaced := (n == nil) != (s.currentNode == nil) || n != nil && n.UID != s.currentNode.UID
 	s.setCurrent(n)
 	return isRelisted || isReplaced
@@ -178,8 +181,8 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 		return err
 	}
 	var response v1.Node
-	request := s.c.heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(s.o.NodeName).SubResource("status").Body(text)
-	err = s.c.do(ctx, request, &response)
+	request := s.c.Heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(s.o.NodeName).SubResource("status").Body(text)
+	err = s.c.Do(ctx, request, &response)
 	if apierrors.IsNotFound(err) {
 		return nil // the Node was deleted; the next snapshot will show the deletion
 	}
@@ -218,7 +221,7 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 	var n v1.Node
 	node := s.o.newNode(local, now)
 	node.Status.VolumesInUse = volumes
-	err := s.c.do(ctx, s.c.core.Post().Resource("nodes").Body(node), &n)
+	err := s.c.Do(ctx, s.c.Core.Post().Resource("nodes").Body(node), &n)
 	if apierrors.IsAlreadyExists(err) {
 		return nil // another client has created the Node; the next snapshot will contain the Node
 	}
@@ -238,7 +241,7 @@ func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 		s.resendInterval = time.Duration(float64(s.resendInterval) * (0.5 + rand.Float64()))
 	}
 	if !s.isSynced {
-		s.o.Log.Info("node joined the cluster", "node", s.o.NodeName, "apiServer", s.c.host)
+		s.o.Log.Info("node joined the cluster", "node", s.o.NodeName, "apiServer", s.c.Host)
 		if err := atomicfile.Write(s.o.NodeSyncedFile, nil); err != nil {
 			s.o.Log.Warn("recording the first sync of the Node failed; after a restart, podd may set extended resources of the Node to 0 again", "err", err)
 		}
@@ -258,8 +261,8 @@ func isNodeReady(n *v1.Node) bool {
 // findNode returns the Node with a name in the last list or watch, or nil if there is none. changed is
 // closed when the Node changes.
 func (s *sharedState) findNode(name string) (n *v1.Node, changed <-chan struct{}) {
-	nodes, changed := s.nodes.get()
-	return nodes.items[types.NamespacedName{Name: name}], changed
+	nodes, changed := s.nodes.Get()
+	return nodes.Items[types.NamespacedName{Name: name}], changed
 }
 
 // PodCIDR returns the address ranges of pods that the cluster has assigned to the Node, separated by

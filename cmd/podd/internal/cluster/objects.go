@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest"
 	"podd/manifest/refs"
 )
@@ -27,12 +29,12 @@ type resolver struct {
 	// Services for which the pods in the namespace get environment variables. servicesByNamespace
 	// is nil before the first list. lastServices is the snapshot from which servicesByNamespace was
 	// computed.
-	services            watchable[snapshot[*v1.Service]]
-	lastServices        snapshot[*v1.Service]
+	services            watchable.Value[apiserver.Snapshot[*v1.Service]]
+	lastServices        apiserver.Snapshot[*v1.Service]
 	servicesByNamespace map[string]*manifest.Services
 	// drivers contains the CSIDrivers of the cluster, and driverSpecs contains their specs by name.
 	// driverSpecs is nil before the first list.
-	drivers     watchable[snapshot[*storage.CSIDriver]]
+	drivers     watchable.Value[apiserver.Snapshot[*storage.CSIDriver]]
 	driverSpecs map[string]*storage.CSIDriverSpec
 	published   manifest.Objects // the last published objects
 	mustPublish bool             // the objects must be computed and published again
@@ -40,7 +42,7 @@ type resolver struct {
 	// The following fields belong to one connection.
 	o          *Options
 	shared     *sharedState
-	client     *client
+	client     *apiserver.Client
 	lookups    map[manifest.ObjectRef]*lookup
 	resultCh   chan lookupResult
 	goroutines sync.WaitGroup // waits for the lookups and reflectors
@@ -65,7 +67,7 @@ type (
 )
 
 // run looks up the objects for the pods in shared, and publishes them in shared, until ctx is done.
-func (r *resolver) run(ctx context.Context, api *client, o *Options, shared *sharedState, problems *problemReporter) {
+func (r *resolver) run(ctx context.Context, api *apiserver.Client, o *Options, shared *sharedState, problems *problemReporter) {
 	r.o, r.shared, r.client, r.lookups, r.resultCh = o, shared, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
 	if r.results == nil {
 		r.results, r.mustPublish = map[manifest.ObjectRef]lookupResult{}, true
@@ -73,22 +75,24 @@ func (r *resolver) run(ctx context.Context, api *client, o *Options, shared *sha
 	defer r.goroutines.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := reflector[*v1.Service]{client: api, query: api.servicesQuery, emptyList: &v1.ServiceList{}, store: &r.services, reporter: problems, part: partServices, watchTimeout: objectWatchTimeout}
-	r.goroutines.Go(func() { all.run(ctx) })
-	drivers := reflector[*storage.CSIDriver]{client: api, query: api.driversQuery, emptyList: &storage.CSIDriverList{}, store: &r.drivers, reporter: problems, part: partDrivers, watchTimeout: objectWatchTimeout}
-	r.goroutines.Go(func() { drivers.run(ctx) })
+	lastServices, _ := r.services.Get()
+	lastDrivers, _ := r.drivers.Get()
+	all := apiserver.Reflector[*v1.Service]{Client: api, Query: api.ServicesQuery, EmptyList: &v1.ServiceList{}, Last: lastServices, Publish: r.services.Set, Report: problems.forPart(partServices), WatchTimeout: apiserver.ObjectWatchTimeout}
+	r.goroutines.Go(func() { all.Run(ctx) })
+	drivers := apiserver.Reflector[*storage.CSIDriver]{Client: api, Query: api.DriversQuery, EmptyList: &storage.CSIDriverList{}, Last: lastDrivers, Publish: r.drivers.Set, Report: problems.forPart(partDrivers), WatchTimeout: apiserver.ObjectWatchTimeout}
+	r.goroutines.Go(func() { drivers.Run(ctx) })
 	for {
-		bound, podsChanged := shared.pods.get()
-		services, servicesChanged := r.services.get()
-		drivers, driversChanged := r.drivers.get()
+		bound, podsChanged := shared.pods.Get()
+		services, servicesChanged := r.services.Get()
+		drivers, driversChanged := r.drivers.Get()
 		r.updateServices(services)
 		r.updateDrivers(drivers)
 		if r.mustPublish {
 			r.published, r.mustPublish = r.publishedObjects(), false
-			shared.objects.set(r.published)
+			shared.objects.Set(r.published)
 		}
-		if bound.listCount > 0 {
-			r.syncLookups(ctx, bound.items)
+		if bound.ListCount > 0 {
+			r.syncLookups(ctx, bound.Items)
 		}
 		if r.mustPublish {
 			continue // publish before waiting, because syncLookups has removed results
@@ -206,13 +210,13 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 
 // updateServices sets servicesByNamespace from s. A namespace without a change keeps its pointer,
 // so that consumers can compare pointers.
-func (r *resolver) updateServices(s snapshot[*v1.Service]) {
-	if s.listCount == 0 || r.servicesByNamespace != nil && maps.Equal(s.items, r.lastServices.items) {
+func (r *resolver) updateServices(s apiserver.Snapshot[*v1.Service]) {
+	if s.ListCount == 0 || r.servicesByNamespace != nil && maps.Equal(s.Items, r.lastServices.Items) {
 		return
 	}
 	r.lastServices, r.mustPublish = s, true
 	next := map[string]*manifest.Services{}
-	for key, item := range s.items {
+	for key, item := range s.Items {
 		service := manifest.NewService(item)
 		if service == nil {
 			continue
@@ -232,15 +236,15 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 
 // updateDrivers sets driverSpecs from s. An unchanged spec keeps its pointer, so that consumers can
 // compare pointers.
-func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
+func (r *resolver) updateDrivers(s apiserver.Snapshot[*storage.CSIDriver]) {
 	next := map[string]*storage.CSIDriverSpec{}
-	for key, item := range s.items {
+	for key, item := range s.Items {
 		next[key.Name] = &item.Spec
 		if previous := r.driverSpecs[key.Name]; previous != nil && equality.Semantic.DeepEqual(previous, &item.Spec) {
 			next[key.Name] = previous
 		}
 	}
-	if s.listCount > 0 && (r.driverSpecs == nil || !maps.Equal(next, r.driverSpecs)) {
+	if s.ListCount > 0 && (r.driverSpecs == nil || !maps.Equal(next, r.driverSpecs)) {
 		r.driverSpecs, r.mustPublish = next, true
 	}
 }

@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/manifest"
 	"podd/manifest/refs"
 )
@@ -52,21 +54,21 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			}
 			check = time.After(time.Until(wait.nextCheck))
 		default:
-			metadata, err := l.client.confirmAttachment(ctx, node, volume, l.ref.Name)
+			metadata, err := l.confirmAttachment(ctx, node, volume)
 			if err == nil {
 				l.send(ctx, lookupResult{object: attachment(metadata)})
 				continue
 			}
 			wait.handleError(err, volume, shared)
-			l.reportPending(ctx, wait.startedAt, wait.err, "volume %s: %v", volume, withoutHost(err))
-			check = time.After(withJitter(wait.backoff.nextUpTo(maxUncachedWait)))
+			l.reportPending(ctx, wait.startedAt, wait.err, "volume %s: %v", volume, apiserver.WithoutHost(err))
+			check = time.After(backoff.WithJitter(wait.backoff.NextUpTo(apiserver.MaxUncachedWait)))
 		}
 		select {
 		case <-reportedChanged:
 		case <-nodesChanged:
 		case <-check:
 			if isReported && !isAttached {
-				_, err := l.client.getAttachment(ctx, volume, l.ref.Name)
+				_, err := l.getAttachment(ctx, volume)
 				wait.handleError(err, volume, shared)
 				wait.scheduleCheck()
 			}
@@ -107,17 +109,17 @@ type attachWait struct {
 	// nextCheck is the time of the next check of a volume that is not attached according to the Node's
 	// status. It is zero until the first check is scheduled.
 	nextCheck time.Time
-	backoff   backoff // for the checks
+	backoff   backoff.Backoff // for the checks
 }
 
 // newAttachWait returns an attachWait that starts now.
 func newAttachWait() attachWait {
-	return attachWait{startedAt: time.Now(), backoff: backoff{initialWait: firstLookupWait}}
+	return attachWait{startedAt: time.Now(), backoff: backoff.Backoff{InitialWait: firstLookupWait}}
 }
 
 // scheduleCheck sets nextCheck. One check is at the end of refs.AttachTimeout.
 func (w *attachWait) scheduleCheck() {
-	delay := withJitter(max(w.backoff.nextUpTo(maxCachedWait), firstAttachCheck))
+	delay := backoff.WithJitter(max(w.backoff.NextUpTo(apiserver.MaxCachedWait), firstAttachCheck))
 	if rest := refs.AttachTimeout - time.Since(w.startedAt); rest > 0 {
 		delay = min(delay, rest)
 	}
@@ -138,7 +140,7 @@ func (w *attachWait) handleError(err error, volume v1.UniqueVolumeName, shared *
 	if e.exceedsLimit {
 		driver := refs.VolumeDriver(volume)
 		previous, _ := errors.AsType[attachError](w.err)
-		all, _ := shared.limitErrors.get()
+		all, _ := shared.limitErrors.Get()
 		e.isFinal = previous.exceedsLimit && all[driver].handled >= previous.recorded && time.Since(w.startedAt) >= refs.AttachTimeout
 		e.recorded = recordLimitError(&shared.limitErrors, driver)
 	}
@@ -150,30 +152,30 @@ func isListedAsAttached(n *v1.Node, volume v1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(n.Status.VolumesAttached, func(a v1.AttachedVolume) bool { return a.Name == volume })
 }
 
-// confirmAttachment returns the metadata of the VolumeAttachment with the given name, or an error if
-// the volume is not attached. A controller that detaches a volume first removes the volume from the
+// confirmAttachment returns the metadata of the VolumeAttachment that l looks up, or an error if the
+// volume is not attached. A controller that detaches a volume first removes the volume from the
 // Node's status. confirmAttachment therefore reads the Node, because the cached Node may be out of
 // date.
-func (c *client) confirmAttachment(ctx context.Context, node string, volume v1.UniqueVolumeName, name string) (map[string]string, error) {
+func (l *lookup) confirmAttachment(ctx context.Context, node string, volume v1.UniqueVolumeName) (map[string]string, error) {
 	n := &v1.Node{}
-	if err := c.do(ctx, c.core.Get().Resource("nodes").Name(node), n); err != nil {
+	if err := l.client.Do(ctx, l.client.Core.Get().Resource("nodes").Name(node), n); err != nil {
 		return nil, err
 	}
 	if !isListedAsAttached(n, volume) {
 		return nil, errors.New("not attached yet according to the node's status")
 	}
-	return c.getAttachment(ctx, volume, name)
+	return l.getAttachment(ctx, volume)
 }
 
-// getAttachment returns the metadata of the VolumeAttachment with the given name, or an error if the
-// volume is not attached. It returns nil for an iSCSI or Fibre Channel volume, which has no
+// getAttachment returns the metadata of the VolumeAttachment that l looks up, or an error if the volume
+// is not attached. It returns nil for an iSCSI or Fibre Channel volume, which has no
 // VolumeAttachment.
-func (c *client) getAttachment(ctx context.Context, volume v1.UniqueVolumeName, name string) (map[string]string, error) {
+func (l *lookup) getAttachment(ctx context.Context, volume v1.UniqueVolumeName) (map[string]string, error) {
 	if !refs.IsCSIVolume(volume) {
 		return nil, nil
 	}
 	a := &storage.VolumeAttachment{}
-	if err := c.do(ctx, c.storage.Get().Resource("volumeattachments").Name(name), a); err != nil {
+	if err := l.client.Do(ctx, l.client.Storage.Get().Resource("volumeattachments").Name(l.ref.Name), a); err != nil {
 		return nil, err
 	}
 	switch {
@@ -184,9 +186,9 @@ func (c *client) getAttachment(ctx context.Context, volume v1.UniqueVolumeName, 
 	case a.Status.AttachError != nil:
 		e := a.Status.AttachError
 		return nil, attachError{
-			error:        errors.New("AttachVolume.Attach failed: " + sanitize(e.Message)),
+			error:        errors.New("AttachVolume.Attach failed: " + apiserver.Sanitize(e.Message)),
 			exceedsLimit: e.ErrorCode != nil && *e.ErrorCode == int32(codes.ResourceExhausted),
 		}
 	}
-	return nil, fmt.Errorf("volume attachment %s is not attached", name)
+	return nil, fmt.Errorf("volume attachment %s is not attached", l.ref.Name)
 }

@@ -8,7 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest/intree"
 	"podd/manifest/refs"
 )
@@ -20,10 +22,10 @@ const claimInterval = 90 * time.Second
 // pollClaim polls a claim until it is bound, and sends the claim and its volume when they change.
 // It does not watch them, because a node may not watch claims and volumes. When the claim is bound,
 // pollClaim calls pollBoundClaim and returns, because a bound claim stays bound.
-func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[types.NamespacedName]int]) {
-	b, startedAt, lastReason := backoff{initialWait: firstLookupWait}, time.Now(), ""
+func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable.Value[map[types.NamespacedName]int]) {
+	b, startedAt, lastReason := backoff.Backoff{InitialWait: firstLookupWait}, time.Now(), ""
 	for ctx.Err() == nil {
-		bound, err := l.client.getClaimAndVolume(ctx, l.ref)
+		bound, err := l.getClaimAndVolume(ctx)
 		switch {
 		case apierrors.IsNotFound(err):
 			if result := l.notFound(); lastReason != result.missing.Message {
@@ -43,32 +45,32 @@ func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[type
 				return
 			}
 		}
-		sleep(ctx, withJitter(b.nextUpTo(maxUncachedWait)))
+		backoff.Sleep(ctx, backoff.WithJitter(b.NextUpTo(apiserver.MaxUncachedWait)))
 	}
 }
 
 // pollBoundClaim polls a bound claim of a CSI volume until ctx is done, because the claim and its
 // volume may be resized. It also polls immediately after podd has updated the status of the claim,
 // which increases the count in claimUpdates. For a volume without CSI it returns at once.
-func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpdates *watchable[map[types.NamespacedName]int]) {
-	counts, countsChanged := claimUpdates.get()
+func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpdates *watchable.Value[map[types.NamespacedName]int]) {
+	counts, countsChanged := claimUpdates.Get()
 	for last.volume.Spec.CSI != nil {
-		check, previousCount := time.After(withJitter(claimInterval)), counts[l.ref.NamespacedName]
+		check, previousCount := time.After(backoff.WithJitter(claimInterval)), counts[l.ref.NamespacedName]
 		for mustWait := true; mustWait && counts[l.ref.NamespacedName] == previousCount; {
 			select {
 			case <-check:
 				mustWait = false
 			case <-countsChanged:
-				counts, countsChanged = claimUpdates.get()
+				counts, countsChanged = claimUpdates.Get()
 			case <-ctx.Done():
 				return
 			}
 		}
-		claim, err := l.client.getClaim(ctx, l.ref)
+		claim, err := l.getClaim(ctx)
 		if err != nil || claim.ResourceVersion == last.claim.ResourceVersion {
 			continue
 		}
-		bound, err := l.client.getClaimAndVolume(ctx, l.ref)
+		bound, err := l.getClaimAndVolume(ctx)
 		if err == nil && refs.UnboundReason(bound.claim, bound.volume) == "" {
 			last = bound
 			l.send(ctx, lookupResult{object: bound})
@@ -76,16 +78,16 @@ func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpda
 	}
 }
 
-// getClaim returns the claim that ref names.
-func (c *client) getClaim(ctx context.Context, ref manifest.ObjectRef) (*v1.PersistentVolumeClaim, error) {
+// getClaim returns the claim that l looks up.
+func (l *lookup) getClaim(ctx context.Context) (*v1.PersistentVolumeClaim, error) {
 	claim := &v1.PersistentVolumeClaim{}
-	err := c.do(ctx, c.core.Get().Namespace(ref.Namespace).Resource("persistentvolumeclaims").Name(ref.Name), claim)
-	return dropUnusedFields(claim), err
+	err := l.client.Do(ctx, l.client.Core.Get().Namespace(l.ref.Namespace).Resource("persistentvolumeclaims").Name(l.ref.Name), claim)
+	return apiserver.DropUnusedFields(claim), err
 }
 
-// getClaimAndVolume returns the claim that ref names and, if the claim is bound, its volume.
-func (c *client) getClaimAndVolume(ctx context.Context, ref manifest.ObjectRef) (*boundClaim, error) {
-	claim, err := c.getClaim(ctx, ref)
+// getClaimAndVolume returns the claim that l looks up and, if the claim is bound, its volume.
+func (l *lookup) getClaimAndVolume(ctx context.Context) (*boundClaim, error) {
+	claim, err := l.getClaim(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +96,12 @@ func (c *client) getClaimAndVolume(ctx context.Context, ref manifest.ObjectRef) 
 		return bound, nil // without the volume, because NodeRestriction does not permit reading it yet
 	}
 	volume := &v1.PersistentVolume{}
-	switch err := c.do(ctx, c.core.Get().Resource("persistentvolumes").Name(name), volume); {
+	switch err := l.client.Do(ctx, l.client.Core.Get().Resource("persistentvolumes").Name(name), volume); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return nil, err
 	default:
-		bound.volume = dropUnusedFields(volume)
+		bound.volume = apiserver.DropUnusedFields(volume)
 		if translated, err := intree.TranslateVolume(volume); err == nil { // package refs reports the error
 			bound.volume = translated
 		}

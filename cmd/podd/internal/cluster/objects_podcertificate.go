@@ -15,7 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/cmd/podd/internal/cluster/podcert"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest"
 )
 
@@ -83,7 +86,7 @@ func (l *podCertificateLookup) run(ctx context.Context) {
 // done.
 func (l *podCertificateLookup) waitForRefresh(ctx context.Context) bool {
 	for wait := l.state.Certificate.RefreshIn(time.Now()); wait > 0; wait = l.state.Certificate.RefreshIn(time.Now()) {
-		if !sleep(ctx, min(wait, certificateCheckInterval)) {
+		if !backoff.Sleep(ctx, min(wait, certificateCheckInterval)) {
 			return false
 		}
 	}
@@ -97,14 +100,14 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return sanitize("PodCertificateRequest " + r.request + " " + r.RefusedError.Error())
+	return apiserver.Sanitize("PodCertificateRequest " + r.request + " " + r.RefusedError.Error())
 }
 
 // obtain requests a certificate, waits for it and sends it. If the signer refuses the request,
 // obtain returns the refusal. After all other errors it retries. It returns nil after a success,
 // and when ctx is done.
 func (l *podCertificateLookup) obtain(ctx context.Context) *refusal {
-	b, key := backoff{initialWait: firstLookupWait}, (*podcert.Key)(nil)
+	b, key := backoff.Backoff{InitialWait: firstLookupWait}, (*podcert.Key)(nil)
 	l.requestedAt = time.Now()
 	for ctx.Err() == nil {
 		name, err := l.request(ctx, &key)
@@ -119,7 +122,7 @@ func (l *podCertificateLookup) obtain(ctx context.Context) *refusal {
 			key, limit = nil, maxRequestWait // generate another key for the next request
 		}
 		l.reportProblem(ctx, err)
-		sleep(ctx, withJitter(b.nextUpTo(limit)))
+		backoff.Sleep(ctx, backoff.WithJitter(b.NextUpTo(limit)))
 	}
 	return nil
 }
@@ -129,11 +132,11 @@ func (l *podCertificateLookup) obtain(ctx context.Context) *refusal {
 // outage.
 func (l *podCertificateLookup) reportProblem(ctx context.Context, err error) {
 	l.reportAge()
-	_, isRequestErr := err.(hostError)
-	if l.state.Certificate != nil || isRequestErr && !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(l.requestedAt) < bindingLag {
+	_, isRequestErr := err.(apiserver.HostError)
+	if l.state.Certificate != nil || isRequestErr && !apiserver.IsAPIError(err) || apierrors.IsForbidden(err) && time.Since(l.requestedAt) < bindingLag {
 		return
 	}
-	l.reportPending(ctx, l.requestedAt, fmt.Errorf("requesting a certificate of signer %q: %w", l.source.SignerName, withoutHost(err)), "")
+	l.reportPending(ctx, l.requestedAt, fmt.Errorf("requesting a certificate of signer %q: %w", l.source.SignerName, apiserver.WithoutHost(err)), "")
 }
 
 // request creates a PodCertificateRequest and returns its name. It generates a key unless *key is
@@ -144,7 +147,7 @@ func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (
 		return "", fmt.Errorf("the Node %q does not exist in the cluster", l.o.NodeName)
 	}
 	account := &v1.ServiceAccount{}
-	if err := l.client.do(ctx, l.client.core.Get().Namespace(l.pod.Namespace).Resource("serviceaccounts").Name(l.pod.Spec.ServiceAccountName), account); err != nil {
+	if err := l.client.Do(ctx, l.client.Core.Get().Namespace(l.pod.Namespace).Resource("serviceaccounts").Name(l.pod.Spec.ServiceAccountName), account); err != nil {
 		return "", err
 	}
 	if *key == nil {
@@ -167,9 +170,9 @@ func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (
 		},
 	}
 	created := &certificates.PodCertificateRequest{}
-	err := l.client.do(ctx, l.client.certificates.Post().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Body(body), created)
+	err := l.client.Do(ctx, l.client.Certificates.Post().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Body(body), created)
 	if apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("%w; the API server must serve PodCertificateRequests in certificates.k8s.io/v1, which Kubernetes 1.37 does unless the feature gate PodCertificateRequest is disabled", withoutHost(err))
+		return "", fmt.Errorf("%w; the API server must serve PodCertificateRequests in certificates.k8s.io/v1, which Kubernetes 1.37 does unless the feature gate PodCertificateRequest is disabled", apiserver.WithoutHost(err))
 	}
 	return created.Name, err
 }
@@ -191,18 +194,18 @@ func (l *podCertificateLookup) receive(ctx context.Context, name string, key *po
 func (l *podCertificateLookup) await(ctx context.Context, name string) (*podcert.Certificate, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	requests := &certificateRequestStore{}
-	f := reflector[*certificates.PodCertificateRequest]{client: l.client, query: l.requestQuery(name), emptyList: &certificates.PodCertificateRequestList{}, store: requests, reporter: requests, initialWait: firstLookupWait}
+	f := apiserver.Reflector[*certificates.PodCertificateRequest]{Client: l.client, Query: l.requestQuery(name), EmptyList: &certificates.PodCertificateRequestList{}, Publish: requests.Set, Report: requests.report, InitialWait: firstLookupWait}
 	var g sync.WaitGroup
-	g.Go(func() { f.run(ctx) })
+	g.Go(func() { f.Run(ctx) })
 	defer g.Wait()
 	defer cancel()
 	for ctx.Err() == nil {
-		s, changed := requests.get()
-		if r := s.items[types.NamespacedName{Namespace: l.pod.Namespace, Name: name}]; r != nil {
+		s, changed := requests.Get()
+		if r := s.Items[types.NamespacedName{Namespace: l.pod.Namespace, Name: name}]; r != nil {
 			if issued, err := podcert.Evaluate(r, time.Now(), rand.N(refreshJitter)); issued != nil || err != nil {
 				return issued, err
 			}
-		} else if s.listCount > 0 {
+		} else if s.ListCount > 0 {
 			return nil, fmt.Errorf("PodCertificateRequest %s/%s was deleted", l.pod.Namespace, name)
 		}
 		l.reportAge()
@@ -223,32 +226,32 @@ func (l *podCertificateLookup) await(ctx context.Context, name string) (*podcert
 func (l *podCertificateLookup) requestQuery(name string) func() *rest.Request {
 	selector := "spec.nodeName=" + l.o.NodeName + ",metadata.name=" + name
 	return func() *rest.Request {
-		return l.client.certificates.Get().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Param("fieldSelector", selector)
+		return l.client.Certificates.Get().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Param("fieldSelector", selector)
 	}
 }
 
-// A certificateRequestStore is the snapshotStore and the reporter of the reflector that watches
-// one PodCertificateRequest.
+// A certificateRequestStore contains the snapshot and the error of the reflector that watches one
+// PodCertificateRequest.
 type certificateRequestStore struct {
-	watchable[snapshot[*certificates.PodCertificateRequest]]
-	err watchable[error]
+	watchable.Value[apiserver.Snapshot[*certificates.PodCertificateRequest]]
+	err watchable.Value[error]
 }
 
-// report implements reporter. It stores an error only if the API server has responded, because other
+// report is the function Report of the reflector. It stores an error only if the API server has responded, because other
 // goroutines report an outage.
-func (s *certificateRequestStore) report(_ context.Context, _ connectionPart, err error) {
-	if err == nil || isAPIError(err) {
-		s.err.set(err)
+func (s *certificateRequestStore) report(_ context.Context, err error) {
+	if err == nil || apiserver.IsAPIError(err) {
+		s.err.Set(err)
 	}
 }
 
 // watchError returns the last error of the list or watch, or nil.
 func (s *certificateRequestStore) watchError() error {
-	err, _ := s.err.get()
+	err, _ := s.err.Get()
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("watching a PodCertificateRequest: %w", withoutHost(err))
+	return fmt.Errorf("watching a PodCertificateRequest: %w", apiserver.WithoutHost(err))
 }
 
 // refuse sends the reason why the signer has refused a certificate, and records an event.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/manifest/refs"
 )
@@ -45,7 +46,7 @@ func tokenVolume(audience string, seconds int64) v1.VolumeSource {
 
 // objects returns the published objects.
 func (l *testNode) objects() *manifest.Objects {
-	o, _ := l.cluster.objects.get()
+	o, _ := l.cluster.objects.Get()
 	return &o
 }
 
@@ -81,18 +82,18 @@ func (l *testNode) addPodWithConfigMaps(n int) {
 }
 
 // TestLookup_Idle checks the requests while the objects do not change. podd must start one watch of each
-// object per objectWatchTimeout, and must send no other requests for the objects.
+// object per apiserver.ObjectWatchTimeout, and must send no other requests for the objects.
 func TestLookup_Idle(t *testing.T) {
 	const many = 20
 	runNode(t, nil, func(l *testNode) {
 		l.addPodWithConfigMaps(many)
 		l.advance(time.Minute)
 		l.countRequests()
-		l.advance(objectWatchTimeout - 2*time.Minute)
+		l.advance(apiserver.ObjectWatchTimeout - 2*time.Minute)
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0]+n[1] > 0 {
 			t.Errorf("before the first watches end: got %d lists, %d watches; want none", n[0], n[1])
 		}
-		l.advance(objectWatchTimeout + 2*time.Minute)
+		l.advance(apiserver.ObjectWatchTimeout + 2*time.Minute)
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] > 0 || n[1] < many || n[1] > 2*many {
 			t.Errorf("in the next 32m: got %d lists, %d watches; want no lists, and %d to %d watches", n[0], n[1], many, 2*many)
 		}
@@ -116,9 +117,9 @@ func TestLookup_Outage(t *testing.T) {
 			t.Errorf("in an outage of 10m: got %d GETs of %d ConfigMaps, want at most %d", n[0], many, many*45)
 		}
 		l.change(func() { l.fault = nil; l.putPod(newBoundPod("b", "1"), "ADDED") })
-		l.advance(maxUncachedWait)
-		if now, _ := l.cluster.pods.get(); len(now.items) != 2 {
-			t.Errorf("%s after the outage: got pods %v, want the 2 pods a and b", maxUncachedWait, now.items)
+		l.advance(apiserver.MaxUncachedWait)
+		if now, _ := l.cluster.pods.Get(); len(now.Items) != 2 {
+			t.Errorf("%s after the outage: got pods %v, want the 2 pods a and b", apiserver.MaxUncachedWait, now.Items)
 		}
 	})
 }
@@ -158,7 +159,7 @@ func TestLookup(t *testing.T) {
 		l.advance(time.Minute)
 		l.checkConfigMap("conf", "2")
 		l.change(func() { l.fault = nil; l.putObject("configmaps", newConfigMap("conf", "3"), "MODIFIED") })
-		l.advance(maxCachedWait)
+		l.advance(apiserver.MaxCachedWait)
 		l.checkConfigMap("conf", "3")
 		l.change(func() { l.putPod(newPodWithVolumes("a"), "DELETED") })
 		l.checkConfigMap("conf", "3")
@@ -202,7 +203,7 @@ func TestLookup_Forbidden(t *testing.T) {
 		l.checkConfigMap("conf", "1")
 		l.checkConfigMap("c2", `requesting configmap "c2" from the API server: configmaps "conf" is forbidden: no relationship found`)
 		l.change(func() { l.fault = nil })
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		l.checkConfigMap("c2", "1")
 	})
 }
@@ -251,7 +252,7 @@ func TestToken(t *testing.T) {
 			t.Error("50m after the issue of a token for 1h, with rejected renewals: got another token, want the first")
 		}
 		l.change(func() { l.fakeAPI.objects.rejectsTokens = false })
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if token("uid-a/3600/") == first {
 			t.Error("after the API server issues tokens again: got the first token, want a new one")
 		}
@@ -293,7 +294,7 @@ func TestToken_Rejected(t *testing.T) {
 			t.Errorf("rejected request: got %q, want %q", got, want)
 		}
 		l.change(func() { l.fakeAPI.objects.rejectsTokens = false })
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if len(l.objects().Cluster.Tokens) != 1 || len(l.objects().Cluster.Missing) > 0 {
 			t.Errorf("accepted request: got objects %+v, want one token and no missing object", l.objects().Cluster)
 		}
@@ -325,7 +326,7 @@ func TestLookup_Claim(t *testing.T) {
 			t.Errorf("before the creation of the claim: got missing object %+v, want \"not found\"", got)
 		}
 		l.change(func() { l.putObject("persistentvolumeclaims", claim, "ADDED") })
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if got := l.objects().Claims[key]; got == nil || got.Status.Phase != v1.ClaimPending {
 			t.Errorf("after the creation of the claim: got %+v, want a pending claim", got)
 		}
@@ -334,7 +335,7 @@ func TestLookup_Claim(t *testing.T) {
 			l.putObject("persistentvolumes", volume, "ADDED")
 			l.putObject("persistentvolumeclaims", claim, "MODIFIED")
 		})
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if o := l.objects(); o.Claims[key] == nil || refs.UnboundReason(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
 			t.Errorf("after the binding: got objects %+v, want a bound claim and its volume", o)
 		}
@@ -360,7 +361,7 @@ func TestLookup_InTreeVolume(t *testing.T) {
 				l.putObject("persistentvolumeclaims", claim, "ADDED")
 				l.putPod(newPodWithVolumes("a", claimVolume("data")), "ADDED")
 			})
-			l.advance(maxUncachedWait)
+			l.advance(apiserver.MaxUncachedWait)
 			got := l.objects().Volumes[types.NamespacedName{Name: "pv1"}]
 			switch {
 			case got == nil, want == "" && got.Spec.AzureDisk == nil:

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/manifest"
 )
 
@@ -26,20 +28,20 @@ const (
 // renewToken requests a service account token that is bound to the pod, sends it, and renews it
 // until ctx is done. If a renewal fails, the last token stays in use and renewToken retries.
 func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
-	b, startTime := backoff{initialWait: firstLookupWait}, time.Now()
+	b, startTime := backoff.Backoff{InitialWait: firstLookupWait}, time.Now()
 	for ctx.Err() == nil {
-		response, err := l.client.requestToken(ctx, tokenRequest{pod: pod, account: pod.Spec.ServiceAccountName, audience: t.Audience, expirationSeconds: t.ExpirationSeconds})
+		response, err := requestToken(ctx, l.client, tokenRequest{pod: pod, account: pod.Spec.ServiceAccountName, audience: t.Audience, expirationSeconds: t.ExpirationSeconds})
 		if err != nil {
-			if !l.hasSentResult && isAPIError(err) && time.Since(startTime) >= bindingLag {
-				l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
+			if !l.hasSentResult && apiserver.IsAPIError(err) && time.Since(startTime) >= bindingLag {
+				l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("failed to fetch token: %v", apiserver.WithoutHost(err))}})
 				l.hasSentResult = false
 			}
-			sleep(ctx, withJitter(b.nextUpTo(maxUncachedWait)))
+			backoff.Sleep(ctx, backoff.WithJitter(b.NextUpTo(apiserver.MaxUncachedWait)))
 			continue
 		}
-		b = backoff{initialWait: firstLookupWait}
+		b = backoff.Backoff{InitialWait: firstLookupWait}
 		l.send(ctx, lookupResult{object: token{[]byte(response.Status.Token), response.Status.ExpirationTimestamp}})
-		sleep(ctx, renewalDelay(time.Duration(*response.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
+		backoff.Sleep(ctx, renewalDelay(time.Duration(*response.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
 	}
 }
 
@@ -59,7 +61,7 @@ type tokenRequest struct {
 }
 
 // requestToken requests a service account token that is bound to a pod.
-func (c *client) requestToken(ctx context.Context, r tokenRequest) (*authentication.TokenRequest, error) {
+func requestToken(ctx context.Context, c *apiserver.Client, r tokenRequest) (*authentication.TokenRequest, error) {
 	body := &authentication.TokenRequest{
 		ObjectMeta: metav1.ObjectMeta{UID: r.accountUID},
 		Spec: authentication.TokenRequestSpec{
@@ -71,12 +73,12 @@ func (c *client) requestToken(ctx context.Context, r tokenRequest) (*authenticat
 		body.Spec.Audiences = []string{r.audience}
 	}
 	var response authentication.TokenRequest
-	q := c.core.Post().Namespace(r.pod.Namespace).Resource("serviceaccounts").Name(r.account).SubResource("token").Body(body)
-	if err := c.do(ctx, q, &response); err != nil {
+	q := c.Core.Post().Namespace(r.pod.Namespace).Resource("serviceaccounts").Name(r.account).SubResource("token").Body(body)
+	if err := c.Do(ctx, q, &response); err != nil {
 		return nil, err
 	}
 	if response.Status.Token == "" || response.Spec.ExpirationSeconds == nil {
-		return nil, c.withHost(errors.New("the response to the token request contains no token or no expirationSeconds"))
+		return nil, c.WithHost(errors.New("the response to the token request contains no token or no expirationSeconds"))
 	}
 	return &response, nil
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 )
 
@@ -18,8 +19,8 @@ import (
 // signer of l, until ctx is done.
 func (l *lookup) watchTrustBundles(ctx context.Context) {
 	store := &trustBundleStore{objectStore: objectStore[*certificates.ClusterTrustBundle]{ctx: ctx, lookup: l, startedAt: time.Now()}}
-	f := reflector[*certificates.ClusterTrustBundle]{client: l.client, query: store.query, emptyList: &certificates.ClusterTrustBundleList{}, store: store, reporter: store, initialWait: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
-	f.run(ctx)
+	f := apiserver.Reflector[*certificates.ClusterTrustBundle]{Client: l.client, Query: store.query, EmptyList: &certificates.ClusterTrustBundleList{}, Publish: store.publish, Report: store.report, InitialWait: firstLookupWait, MaxWait: l.maxWait, WatchTimeout: apiserver.ObjectWatchTimeout}
+	f.Run(ctx)
 }
 
 // A trustBundleStore is an objectStore for ClusterTrustBundles. It uses version v1 of the API, or
@@ -31,9 +32,9 @@ type trustBundleStore struct {
 
 // query returns a list request for the ClusterTrustBundles.
 func (s *trustBundleStore) query() *rest.Request {
-	api, field := s.client.certificates, "metadata.name="
+	api, field := s.client.Certificates, "metadata.name="
 	if s.usesBeta {
-		api = s.client.betaCertificates
+		api = s.client.BetaCertificates
 	}
 	if s.ref.Kind == manifest.TrustBundlesKind {
 		field = "spec.signerName="
@@ -41,25 +42,25 @@ func (s *trustBundleStore) query() *rest.Request {
 	return api.Get().Resource("clustertrustbundles").Param("fieldSelector", field+s.ref.Name)
 }
 
-// set implements snapshotStore.
-func (s *trustBundleStore) set(snap snapshot[*certificates.ClusterTrustBundle]) {
+// publish is the function Publish of the reflector.
+func (s *trustBundleStore) publish(snap apiserver.Snapshot[*certificates.ClusterTrustBundle]) {
 	if s.ref.Kind == manifest.TrustBundleKind {
-		s.objectStore.set(snap)
+		s.objectStore.publish(snap)
 		return
 	}
-	bundles := slices.AppendSeq([]*certificates.ClusterTrustBundle{}, maps.Values(snap.items))
+	bundles := slices.AppendSeq([]*certificates.ClusterTrustBundle{}, maps.Values(snap.Items))
 	s.send(s.ctx, lookupResult{object: bundles})
 }
 
-// report implements reporter. If the API server does not serve the current version, the next
+// report is the function Report of the reflector. If the API server does not serve the current version, the next
 // request uses the other version.
-func (s *trustBundleStore) report(ctx context.Context, part connectionPart, err error) {
+func (s *trustBundleStore) report(ctx context.Context, err error) {
 	if apierrors.IsNotFound(err) {
 		s.usesBeta = !s.usesBeta
 		if s.usesBeta {
 			return
 		}
-		err = fmt.Errorf("ClusterTrustBundles are served neither in certificates.k8s.io/v1 nor in v1beta1: %w", withoutHost(err))
+		err = fmt.Errorf("ClusterTrustBundles are served neither in certificates.k8s.io/v1 nor in v1beta1: %w", apiserver.WithoutHost(err))
 	}
-	s.objectStore.report(ctx, part, err)
+	s.objectStore.report(ctx, err)
 }

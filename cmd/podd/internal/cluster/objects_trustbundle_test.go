@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/manifest/refs"
 )
@@ -104,7 +105,7 @@ func TestLookup_TrustBundles(t *testing.T) {
 			l.fault = nil
 			l.putObject("clustertrustbundles", newTrustBundle("roots", "", "1"), "ADDED")
 		})
-		l.advance(maxUncachedWait)
+		l.advance(apiserver.MaxUncachedWait)
 		if got := l.trustBundles(byName); got != "true 1" {
 			t.Errorf("after an upgrade of the API server: got %q, want \"true 1\"", got)
 		}

@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 )
 
@@ -25,7 +25,7 @@ const bindingLag = time.Second
 // A lookup reads one object and sends a result when the object changes. It runs in one goroutine
 // until the resolver calls cancel.
 type lookup struct {
-	client            *client
+	client            *apiserver.Client
 	ref               manifest.ObjectRef
 	resultCh          chan<- lookupResult
 	hasSentResult     bool                   // send has sent a result other than an error
@@ -45,17 +45,12 @@ func (l *lookup) send(ctx context.Context, f lookupResult) {
 	}
 }
 
-// maxCachedWait is the longest wait after a failure if the object is cached. It is longer than
-// maxUncachedWait, because a node uses many objects, and their requests share a rate limit with
-// the requests for pods.
-const maxCachedWait = 30 * time.Second
-
 // maxWait returns the longest wait after a failure.
 func (l *lookup) maxWait() time.Duration {
 	if l.hasObject {
-		return maxCachedWait
+		return apiserver.MaxCachedWait
 	}
-	return maxUncachedWait
+	return apiserver.MaxUncachedWait
 }
 
 // reportError sends an error response of the API server as the reason why the object is missing. It
@@ -64,20 +59,11 @@ func (l *lookup) maxWait() time.Duration {
 // not an error, such as the object. A cached object stays in use until the API server reports its
 // deletion.
 func (l *lookup) reportError(ctx context.Context, err error, lookupStart time.Time) {
-	if l.hasSentResult || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(lookupStart) < bindingLag {
+	if l.hasSentResult || !apiserver.IsAPIError(err) || apierrors.IsForbidden(err) && time.Since(lookupStart) < bindingLag {
 		return
 	}
-	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("requesting %s from the API server: %v", l.name(), withoutHost(err))}})
+	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("requesting %s from the API server: %v", l.name(), apiserver.WithoutHost(err))}})
 	l.hasSentResult = false // send later errors, too, because they may be more specific
-}
-
-// withoutHost returns the error in a hostError, and other errors unchanged. The host is not
-// relevant for users of a pod.
-func withoutHost(err error) error {
-	if at, ok := err.(hostError); ok {
-		return at.err
-	}
-	return err
 }
 
 // name returns the kind and name of the object, as in the "not found" errors of the API server.
@@ -102,30 +88,27 @@ func (l *lookup) notFound() lookupResult {
 
 // watchObject lists and watches the ConfigMap, Secret or RuntimeClass of l until ctx is done or
 // the object is immutable.
-func watchObject[T object](ctx context.Context, l *lookup, list runtime.Object) {
+func watchObject[T apiserver.Object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	store := &objectStore[T]{ctx: ctx, lookup: l, stop: cancel, startedAt: time.Now()}
-	f := reflector[T]{client: l.client, query: l.client.objectQuery(l.ref), emptyList: list, store: store, reporter: store, initialWait: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
-	f.run(ctx)
+	f := apiserver.Reflector[T]{Client: l.client, Query: l.client.ObjectQuery(l.ref), EmptyList: list, Publish: store.publish, Report: store.report, InitialWait: firstLookupWait, MaxWait: l.maxWait, WatchTimeout: apiserver.ObjectWatchTimeout}
+	f.Run(ctx)
 }
 
-// An objectStore is the snapshotStore and the reporter of a reflector for one object. It sends
+// An objectStore receives the snapshots of a reflector for one object. It sends
 // the snapshots and errors of the reflector as results of a lookup.
-type objectStore[T object] struct {
+type objectStore[T apiserver.Object] struct {
 	ctx context.Context
 	*lookup
 	stop      func()    // stops the reflector
 	startedAt time.Time // start of the lookup
 }
 
-// get implements snapshotStore. The reflector starts with an empty snapshot.
-func (o *objectStore[T]) get() (s snapshot[T], _ <-chan struct{}) { return s, nil }
-
-// set implements snapshotStore. It sends the object, or a result which states that the object does
+// publish is the function Publish of the reflector. It sends the object, or a result which states that the object does
 // not exist. It stops the reflector if the object is immutable.
-func (o *objectStore[T]) set(s snapshot[T]) {
-	item, exists := s.items[o.ref.NamespacedName]
+func (o *objectStore[T]) publish(s apiserver.Snapshot[T]) {
+	item, exists := s.Items[o.ref.NamespacedName]
 	if !exists {
 		o.send(o.ctx, o.notFound())
 		return
@@ -136,8 +119,8 @@ func (o *objectStore[T]) set(s snapshot[T]) {
 	}
 }
 
-// report implements reporter.
-func (o *objectStore[T]) report(ctx context.Context, _ connectionPart, err error) {
+// report is the function Report of the reflector.
+func (o *objectStore[T]) report(ctx context.Context, err error) {
 	if err != nil {
 		o.reportError(ctx, err, o.startedAt)
 	}
@@ -155,22 +138,3 @@ func isImmutable(o any) bool {
 	}
 	return false
 }
-
-// objectQuery returns a function that creates a list request for one object. The node authorizer
-// permits no other lists and watches.
-func (c *client) objectQuery(ref manifest.ObjectRef) func() *rest.Request {
-	return func() *rest.Request {
-		field := "metadata.name=" + ref.Name
-		if ref.Kind == "RuntimeClass" {
-			return c.runtimeClasses.Get().Resource("runtimeclasses").Param("fieldSelector", field)
-		}
-		return c.core.Get().Namespace(ref.Namespace).Resource(strings.ToLower(ref.Kind)+"s").Param("fieldSelector", field)
-	}
-}
-
-// driversQuery returns a list request for all CSIDrivers, because pods may use any of them.
-func (c *client) driversQuery() *rest.Request { return c.storage.Get().Resource("csidrivers") }
-
-// servicesQuery returns a list request for all Services, because pods of any namespace may run on
-// this node.
-func (c *client) servicesQuery() *rest.Request { return c.core.Get().Resource("services") }

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 func TestCluster_PodCIDR(t *testing.T) {
@@ -22,7 +24,7 @@ func TestCluster_PodCIDR(t *testing.T) {
 		{[]string{"10.0.0.0/24", "fd00::/64"}, "10.0.0.0/24,fd00::/64"},
 	} {
 		n.Spec.PodCIDRs = test.cidrs
-		c.nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: n, {Name: "n2"}: {Spec: v1.NodeSpec{PodCIDRs: []string{"10.9.0.0/24"}}}}})
+		c.nodes.Set(apiserver.Snapshot[*v1.Node]{Items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: n, {Name: "n2"}: {Spec: v1.NodeSpec{PodCIDRs: []string{"10.9.0.0/24"}}}}})
 		if got := c.PodCIDR(); got != test.want {
 			t.Errorf("PodCIDR with the CIDRs %q: got %q, want %q", test.cidrs, got, test.want)
 		}

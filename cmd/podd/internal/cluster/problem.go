@@ -8,12 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 // A problemKind is the cause of a problem from the point of view of a user.
@@ -83,15 +83,6 @@ func (e csrRejectedError) Error() string {
 	return text
 }
 
-// A hostError is the error of a request, with the host that the request was sent to.
-type hostError struct {
-	host string
-	err  error
-}
-
-func (e hostError) Error() string { return e.host + ": " + e.err.Error() }
-func (e hostError) Unwrap() error { return e.err }
-
 // retryNotice is appended to the message of a problem that a retry may solve.
 const retryNotice = "; podd retries every few seconds, and pods from files and URLs keep running"
 
@@ -99,7 +90,7 @@ const retryNotice = "; podd retries every few seconds, and pods from files and U
 // nil.
 func newProblem(err error) problem {
 	var (
-		hostErr       hostError
+		hostErr       apiserver.HostError
 		kubeconfigErr kubeconfigError
 		deletedNode   nodeDeletedError
 		missingNode   nodeMissingError
@@ -112,7 +103,7 @@ func newProblem(err error) problem {
 	)
 	apiServer := "the cluster"
 	if errors.As(err, &hostErr) {
-		apiServer += " at " + hostErr.host
+		apiServer += " at " + hostErr.Host
 	}
 	switch {
 	case err == nil:
@@ -136,7 +127,7 @@ func newProblem(err error) problem {
 	case errors.As(err, &verifyErr):
 		return problem{untrusted, fmt.Sprintf("%s has a certificate that is not trusted by the kubeconfig's CA: %v%s", apiServer, verifyErr.Err, retryNotice)}
 	case isTimeout(err):
-		return problem{unreachable, fmt.Sprintf("no response from %s within %s%s", apiServer, requestTimeout, retryNotice)}
+		return problem{unreachable, fmt.Sprintf("no response from %s within %s%s", apiServer, apiserver.RequestTimeout, retryNotice)}
 	}
 	var errno syscall.Errno
 	var networkErr net.Error
@@ -157,36 +148,14 @@ func statusProblem(apiServer string, status apierrors.APIStatus) problem {
 	case s.Code == http.StatusUnauthorized:
 		return problem{unauthorized, apiServer + " rejects the credential of the kubeconfig (401 Unauthorized): its certificate or token is invalid or has expired" + retryNotice}
 	case s.Code == http.StatusForbidden:
-		return problem{forbidden, fmt.Sprintf("%s forbids a request: %s; the kubeconfig's user must be system:node:NAME in the group system:nodes%s", apiServer, sanitize(s.Message), retryNotice)}
+		return problem{forbidden, fmt.Sprintf("%s forbids a request: %s; the kubeconfig's user must be system:node:NAME in the group system:nodes%s", apiServer, apiserver.Sanitize(s.Message), retryNotice)}
 	}
-	return problem{serverError, fmt.Sprintf("%s returned status %d: %s%s", apiServer, s.Code, sanitize(s.Message), retryNotice)}
-}
-
-// maxMessageBytes is the maximum length of a message of the API server, in bytes.
-const maxMessageBytes = 500
-
-// sanitize shortens a message of the API server and replaces unprintable characters.
-func sanitize(text string) string {
-	if len(text) > maxMessageBytes {
-		text = text[:maxMessageBytes] + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
+	return problem{serverError, fmt.Sprintf("%s returned status %d: %s%s", apiServer, s.Code, apiserver.Sanitize(s.Message), retryNotice)}
 }
 
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
-}
-
-// isAPIError reports whether err contains an error response of the API server.
-func isAPIError(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status)
 }
 
 // withoutURL returns the cause of a url.Error that err contains, so that the method and the URL are

@@ -66,6 +66,11 @@ func (s *problemReporter) report(ctx context.Context, p connectionPart, err erro
 	}
 }
 
+// forPart returns a function that reports the result of an attempt of the part p.
+func (s *problemReporter) forPart(p connectionPart) func(ctx context.Context, err error) {
+	return func(ctx context.Context, err error) { s.report(ctx, p, err) }
+}
+
 // run handles reports until ctx is done.
 func (s *problemReporter) run(ctx context.Context) {
 	for {

@@ -11,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 // newBoundPod returns a pod that is bound to the node n1 and has managed fields.
@@ -25,27 +27,27 @@ func newBoundPod(name, image string) *v1.Pod {
 // list that follows an interrupted watch. Earlier snapshots must not change.
 func TestReflector(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		first, changed := l.cluster.pods.get()
-		if first.listCount != 1 || len(first.items) > 0 {
+		first, changed := l.cluster.pods.Get()
+		if first.ListCount != 1 || len(first.Items) > 0 {
 			t.Fatalf("after the first list: got snapshot %v, want one without pods", first)
 		}
 		l.change(func() { l.putPod(newBoundPod("a", "1"), "ADDED") })
 		l.change(func() { l.putPod(newBoundPod("b", "1"), "ADDED") })
 		l.change(func() { l.putPod(newBoundPod("a", "2"), "MODIFIED") })
 		<-changed
-		two, _ := l.cluster.pods.get()
-		a := two.items[objectKey(newBoundPod("a", ""))]
-		if len(first.items) > 0 || len(two.items) != 2 || a.Spec.Containers[0].Image != "2" || a.ManagedFields != nil {
+		two, _ := l.cluster.pods.Get()
+		a := two.Items[apiserver.ObjectKey(newBoundPod("a", ""))]
+		if len(first.Items) > 0 || len(two.Items) != 2 || a.Spec.Containers[0].Image != "2" || a.ManagedFields != nil {
 			t.Fatalf("after three watch events: got snapshot %v, first snapshot %v; want pods a (image 2) and b without managed fields, and no pods in the first snapshot", two, first)
 		}
 		l.change(func() { l.interruptWatches(); l.putPod(newBoundPod("a", "2"), "DELETED") })
 		l.advance(time.Minute)
-		one, _ := l.cluster.pods.get()
-		if len(two.items) != 2 || len(one.items) != 1 || one.listCount != 2 {
+		one, _ := l.cluster.pods.Get()
+		if len(two.Items) != 2 || len(one.Items) != 1 || one.ListCount != 2 {
 			t.Errorf("after an interrupted watch: got snapshot %v, previous snapshot %v; want 1 pod from a second list, and still 2 pods in the previous snapshot", one, two)
 		}
 		l.change(func() { l.putPod(newBoundPod("b", "1"), "DELETED") })
-		if none, _ := l.cluster.pods.get(); len(none.items) > 0 {
+		if none, _ := l.cluster.pods.Get(); len(none.Items) > 0 {
 			t.Errorf("after a watch event of the deletion: got snapshot %v, want no pods", none)
 		}
 	})
@@ -63,14 +65,14 @@ func TestReflector_Interrupted(t *testing.T) {
 				l.watches, l.pods, l.changed, l.version = nil, nil, nil, 1
 			})
 			l.advance(time.Second)
-			if now, _ := l.cluster.pods.get(); len(now.items) > 0 || now.listCount != 2 {
+			if now, _ := l.cluster.pods.Get(); len(now.Items) > 0 || now.ListCount != 2 {
 				t.Errorf("%s: got snapshot %+v, want one without pods from a second list", name, now)
 			}
 			if problems := l.takeProblems(); len(problems) > 0 {
 				t.Errorf("%s: got problems %q, want none", name, problems)
 			}
 			l.countRequests()
-			l.advance(2*watchTimeout + time.Minute)
+			l.advance(2*apiserver.WatchTimeout + time.Minute)
 			if n := l.countRequests("GET pods", "WATCH pods"); n[0] > 0 || n[1] == 0 {
 				t.Errorf("%s, after the second list: got %d lists, %d watches; want only watches", name, n[0], n[1])
 			}
@@ -97,7 +99,7 @@ func TestReflector_IncompleteList(t *testing.T) {
 				}
 			})
 			l.advance(time.Minute)
-			if now, _ := l.cluster.pods.get(); len(now.items) != 1 || now.listCount != 1 {
+			if now, _ := l.cluster.pods.Get(); len(now.Items) != 1 || now.ListCount != 1 {
 				t.Errorf("%s: got snapshot %+v, want the pod of the first list", name, now)
 			}
 		})
@@ -120,8 +122,8 @@ func TestReflector_OverdueWatch(t *testing.T) {
 	runNode(t, hang, func(l *testNode) {
 		l.advance(time.Minute)
 		l.change(func() { l.fault = nil; l.putPod(newBoundPod("a", "1"), "ADDED") })
-		l.advance(2*watchTimeout + requestTimeout)
-		if now, _ := l.cluster.pods.get(); len(now.items) != 1 {
+		l.advance(2*apiserver.WatchTimeout + apiserver.RequestTimeout)
+		if now, _ := l.cluster.pods.Get(); len(now.Items) != 1 {
 			t.Errorf("after the overdue watches: got snapshot %v, want 1 pod", now)
 		}
 		if problems := l.takeProblems(); len(problems) > 0 {

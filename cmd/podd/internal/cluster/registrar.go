@@ -13,6 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/reconcile/volume/csi"
 )
 
@@ -25,35 +28,36 @@ type csiDriverPublisher struct {
 
 	// The following fields belong to one connection.
 	o             *Options
-	c             *client
+	c             *apiserver.Client
 	nodeUID       types.UID             // UID of the Node for which the following fields are valid
 	hasCSINode    bool                  // the CSINode exists
 	cachedCSINode *storage.CSINode      // the CSINode in the last response; nil if it must be read
 	published     map[string]csi.Driver // published drivers by name
 }
 
-// run publishes the drivers of the node whenever they change, until ctx is done.
-func (r *csiDriverPublisher) run(ctx context.Context, api *client, o *Options, nodes *watchable[snapshot[*v1.Node]], problems reporter) {
+// run publishes the drivers of the node whenever they change, until ctx is done. It calls
+// report after each attempt; the error is nil after a success.
+func (r *csiDriverPublisher) run(ctx context.Context, api *apiserver.Client, o *Options, nodes *watchable.Value[apiserver.Snapshot[*v1.Node]], report func(context.Context, error)) {
 	r.o, r.c, r.nodeUID = o, api, ""
 	if r.ownDrivers == nil {
 		r.ownDrivers = map[string]bool{}
 	}
-	b := backoff{}
+	b := backoff.Backoff{}
 	for {
 		var drivers []csi.Driver
 		var driversChanged <-chan struct{}
 		if o.CSI != nil {
 			drivers, driversChanged = o.CSI.Registered()
 		}
-		snap, nodesChanged := nodes.get()
+		snap, nodesChanged := nodes.Get()
 		var retry <-chan time.Time
-		if n := snap.items[types.NamespacedName{Name: o.NodeName}]; n != nil {
+		if n := snap.Items[types.NamespacedName{Name: o.NodeName}]; n != nil {
 			err := r.sync(ctx, n, drivers)
-			problems.report(ctx, partCSINode, err)
+			report(ctx, err)
 			if err == nil {
-				b = backoff{}
+				b = backoff.Backoff{}
 			} else {
-				retry = time.After(withJitter(b.nextUpTo(maxCachedWait)))
+				retry = time.After(backoff.WithJitter(b.NextUpTo(apiserver.MaxCachedWait)))
 			}
 		}
 		if retry != nil {
@@ -132,8 +136,8 @@ func (r *csiDriverPublisher) patchNode(ctx context.Context, n **v1.Node, patch [
 		return nil
 	}
 	response := &v1.Node{}
-	q := r.c.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(r.o.NodeName).SubResource("status").Body(patch)
-	if err := r.c.do(ctx, q, response); err != nil {
+	q := r.c.Core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(r.o.NodeName).SubResource("status").Body(patch)
+	if err := r.c.Do(ctx, q, response); err != nil {
 		return err
 	}
 	*n = response
@@ -160,7 +164,7 @@ func (r *csiDriverPublisher) putCSINode(ctx context.Context, n *v1.Node, added *
 func (r *csiDriverPublisher) putCSINodeOnce(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
 	if r.cachedCSINode == nil {
 		stored := &storage.CSINode{}
-		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.NodeName), stored)
+		err := r.c.Do(ctx, r.c.Storage.Get().Resource("csinodes").Name(r.o.NodeName), stored)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -169,14 +173,14 @@ func (r *csiDriverPublisher) putCSINodeOnce(ctx context.Context, n *v1.Node, add
 		}
 	}
 	next, response := updatedCSINode(r.cachedCSINode, n, added, removed), &storage.CSINode{}
-	q := r.c.storage.Post().Resource("csinodes").Body(next)
+	q := r.c.Storage.Post().Resource("csinodes").Body(next)
 	if r.cachedCSINode != nil {
 		if equality.Semantic.DeepEqual(r.cachedCSINode, next) {
 			return nil
 		}
-		q = r.c.storage.Put().Resource("csinodes").Name(r.o.NodeName).Body(next)
+		q = r.c.Storage.Put().Resource("csinodes").Name(r.o.NodeName).Body(next)
 	}
-	if err := r.c.do(ctx, q, response); err != nil {
+	if err := r.c.Do(ctx, q, response); err != nil {
 		return err
 	}
 	r.cachedCSINode = response

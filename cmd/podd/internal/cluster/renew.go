@@ -13,6 +13,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest/order"
 	"podd/server"
 )
@@ -21,7 +24,7 @@ import (
 // requests another certificate.
 type certRenewer struct {
 	o        *Options
-	c        *client
+	c        *apiserver.Client
 	problems *problemReporter
 	purpose  certPurpose
 	identity *identity
@@ -40,17 +43,17 @@ const (
 
 // run renews the certificate until ctx is done.
 func (r *certRenewer) run(ctx context.Context) {
-	var b backoff
+	var b backoff.Backoff
 	rejectedWait := firstRejectionWait
 	for ctx.Err() == nil {
 		template := r.template()
 		if template == nil {
-			sleep(ctx, b.next())
+			backoff.Sleep(ctx, b.Next())
 			continue
 		}
 		if wait := r.timeUntilRequest(template, time.Now()); wait > 0 {
-			b = backoff{}
-			sleep(ctx, min(wait, checkInterval)) // the sleep is short, because timers do not advance while the host is suspended
+			b = backoff.Backoff{}
+			backoff.Sleep(ctx, min(wait, checkInterval)) // the sleep is short, because timers do not advance while the host is suspended
 			continue
 		}
 		pair, err := r.request(ctx, template)
@@ -64,7 +67,7 @@ func (r *certRenewer) run(ctx context.Context) {
 		}
 		switch rejected := (csrRejectedError{}); {
 		case err == nil && r.timeUntilRequest(template, time.Now()) > 0:
-			b, rejectedWait = backoff{}, firstRejectionWait
+			b, rejectedWait = backoff.Backoff{}, firstRejectionWait
 		case err == nil: // the issued certificate lacks requested names, or has expired according to the clock of this host
 			lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
 			r.pause(ctx, template, min(rejectedWait, max(checkInterval, lifetime/2)))
@@ -73,7 +76,7 @@ func (r *certRenewer) run(ctx context.Context) {
 			r.pause(ctx, template, rejectedWait)
 			rejectedWait = min(2*rejectedWait, maxRejectionWait)
 		default:
-			sleep(ctx, b.next())
+			backoff.Sleep(ctx, b.Next())
 		}
 	}
 }
@@ -83,7 +86,7 @@ func (r *certRenewer) run(ctx context.Context) {
 func (r *certRenewer) pause(ctx context.Context, template *x509.CertificateRequest, d time.Duration) {
 	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) && r.timeUntilRequest(template, time.Now()) <= 0 })
 	defer stop()
-	sleep(ctx, d)
+	backoff.Sleep(ctx, d)
 }
 
 // timeUntilRequest returns the time until a certificate must be requested. 0 or a negative time
@@ -127,20 +130,13 @@ func cancelUnless(ctx context.Context, isValid func() bool) (_ context.Context, 
 	ctx, cancel := context.WithCancel(ctx)
 	var checks sync.WaitGroup
 	checks.Go(func() {
-		for sleep(ctx, checkInterval) {
+		for backoff.Sleep(ctx, checkInterval) {
 			if !isValid() {
 				cancel()
 			}
 		}
 	})
 	return ctx, func() { cancel(); checks.Wait() }
-}
-
-// closeAfterRenewal closes all connections, because they use the previous certificate. Later
-// requests open new connections.
-func (c *client) closeAfterRenewal() {
-	c.renewalCount.Add(1)
-	c.closeConnections()
 }
 
 // clientTemplate returns the template of the client certificate.
@@ -151,15 +147,15 @@ func (o *Options) clientTemplate() *x509.CertificateRequest {
 // servingTemplate returns a function that returns the template of the serving certificate. The
 // template contains the addresses of the Node. The function returns nil if the Node has no usable
 // addresses yet.
-func (c *Cluster) servingTemplate(state server.Viewer, nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
+func (c *Cluster) servingTemplate(state server.Viewer, nodes *watchable.Value[apiserver.Snapshot[*v1.Node]]) func() *x509.CertificateRequest {
 	return func() *x509.CertificateRequest {
 		localNode := state.View().NodeObject
 		if localNode == nil {
 			return nil
 		}
 		var stored []v1.NodeAddress
-		snap, _ := nodes.get()
-		if n := snap.items[types.NamespacedName{Name: c.o.NodeName}]; n != nil {
+		snap, _ := nodes.Get()
+		if n := snap.Items[types.NamespacedName{Name: c.o.NodeName}]; n != nil {
 			stored = n.Status.Addresses
 		}
 		template := &x509.CertificateRequest{Subject: c.o.certSubject()}

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/server"
 )
 
@@ -165,21 +168,19 @@ func (s *signer) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // runSigner calls test in a synctest bubble, with a signer s, a client c of the signer and a problem
 // reporter. problem returns the last argument of OnProblem.
-func runSigner(t *testing.T, test func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string)) {
+func runSigner(t *testing.T, test func(t *testing.T, o *Options, c *apiserver.Client, s *signer, problems *problemReporter, problem func() string)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var last string
 		o := &Options{
 			Kubeconfig: filepath.Join(dir, "kubeconfig"), CertDir: filepath.Join(dir, "pki"), NodeName: "n1", RotateCertificates: true,
-			QPS: 50, Burst: 100, ContentType: "application/json", Log: slog.New(slog.DiscardHandler),
+			Client: apiserver.Options{QPS: 50, Burst: 100, ContentType: "application/json"}, Log: slog.New(slog.DiscardHandler),
 			OnProblem: func(_ context.Context, why string) { mu.Lock(); last = why; mu.Unlock() },
 		}
 		f := newSigner(t)
-		c := &client{host: "https://api", closeConnections: func() {}}
-		if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, o); err != nil {
-			t.Fatal(err)
-		}
+		c := newTestClient(t, f, o.Client)
+		c.CloseConnections = func() {}
 		ctx, cancel := context.WithCancel(t.Context())
 		problems := newProblemReporter(o)
 		go problems.run(ctx)
@@ -196,16 +197,18 @@ func runSigner(t *testing.T, test func(t *testing.T, o *Options, c *client, s *s
 // TestRenewer checks that podd requests a certificate once, even if podd restarts before the approval.
 // podd must store the certificate in the layout of the kubelet, and renew the certificate in time.
 func TestRenewer(t *testing.T) {
-	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
+	runSigner(t, func(t *testing.T, o *Options, c *apiserver.Client, s *signer, problems *problemReporter, problem func() string) {
 		// run starts a certRenewer and waits until it reports a pending request.
 		run := func(i *identity) (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.closeAfterRenewal}
+			r := &certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.CloseAfterRenewal}
 			all.Go(func() { r.run(ctx) })
 			time.Sleep(pendingNoticeDelay + time.Second)
 			return func() { cancel(); all.Wait() }
 		}
+		var renewals atomic.Int32 // number of renewals that closed the connections
+		c.CloseConnections = func() { renewals.Add(1) }
 		var replaced []time.Time // NotBefore of the replaced certificates
 		o.OnRenewal = func(serving bool, issued time.Time, err error) {
 			if serving || err != nil {
@@ -252,8 +255,8 @@ func TestRenewer(t *testing.T) {
 		}
 		time.Sleep(14 * time.Minute)
 		second := i.validCertificate()
-		if len(s.requestNames()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || c.renewalCount.Load() != 2 {
-			t.Errorf("55m after the certificate was issued: got %d requests, %d renewals, certificate %v; want 2 requests, 2 renewals and another certificate", len(s.requestNames()), c.renewalCount.Load(), second)
+		if len(s.requestNames()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || renewals.Load() != 2 {
+			t.Errorf("55m after the certificate was issued: got %d requests, %d renewals, certificate %v; want 2 requests, 2 renewals and another certificate", len(s.requestNames()), renewals.Load(), second)
 		}
 		stop()
 		if len(replaced) != 2 || !replaced[0].IsZero() || !replaced[1].Equal(first.Leaf.NotBefore) {
@@ -268,7 +271,7 @@ func TestRenewer(t *testing.T) {
 // TestRenewer_RequestDeleted checks that podd creates a pending request again if the cluster has deleted
 // the request. The reported problem must not change.
 func TestRenewer_RequestDeleted(t *testing.T) {
-	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
+	runSigner(t, func(t *testing.T, o *Options, c *apiserver.Client, s *signer, problems *problemReporter, problem func() string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -289,7 +292,7 @@ func TestRenewer_RequestDeleted(t *testing.T) {
 // TestRenewer_Denied checks that podd creates requests with new keys after a denial, with growing
 // intervals between the requests.
 func TestRenewer_Denied(t *testing.T) {
-	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
+	runSigner(t, func(t *testing.T, o *Options, c *apiserver.Client, s *signer, problems *problemReporter, problem func() string) {
 		s.setDecide(s.deny)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -327,7 +330,7 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 		{"other name", func(s *signer, r *certificates.CertificateSigningRequest) { s.sign(r, nil, "else") }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
+			runSigner(t, func(t *testing.T, o *Options, c *apiserver.Client, s *signer, problems *problemReporter, problem func() string) {
 				s.setDecide(func(r *certificates.CertificateSigningRequest) { tt.sign(s, r) })
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -358,7 +361,7 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 // clock of this host, each certificate has already expired when podd gets the certificate. The intervals
 // between requests must grow.
 func TestRenewer_Clock(t *testing.T) {
-	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
+	runSigner(t, func(t *testing.T, o *Options, c *apiserver.Client, s *signer, problems *problemReporter, problem func() string) {
 		s.behind = 2 * time.Hour
 		s.setDecide(s.approve)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -383,7 +386,7 @@ func TestRenewer_Clock(t *testing.T) {
 // TestRenewer_Serving checks that the serving certificate contains the addresses of the Node, and that
 // podd uses a stored certificate immediately after its start.
 func TestRenewer_Serving(t *testing.T) {
-	runSigner(t, func(t *testing.T, o *Options, api *client, s *signer, problems *problemReporter, problem func() string) {
+	runSigner(t, func(t *testing.T, o *Options, api *apiserver.Client, s *signer, problems *problemReporter, problem func() string) {
 		viewWith := func(addresses ...v1.NodeAddress) *server.View {
 			n := localNode()
 			n.Status.Addresses = addresses
@@ -394,7 +397,7 @@ func TestRenewer_Serving(t *testing.T) {
 		o.RequestServingCert = true
 		c := New(*o)
 		serving := c.ServingCertificate
-		var nodes watchable[snapshot[*v1.Node]]
+		var nodes watchable.Value[apiserver.Snapshot[*v1.Node]]
 		run := func() (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
@@ -439,7 +442,7 @@ func TestRenewer_Serving(t *testing.T) {
 		stop()
 		c.o.HasExternalCloud = true
 		defer run()()
-		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: viewWith(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).NodeObject.Status}}})
+		nodes.Set(apiserver.Snapshot[*v1.Node]{Items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: viewWith(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).NodeObject.Status}}})
 		time.Sleep(30 * time.Second)
 		if !slices.Equal(serving().Leaf.DNSNames, []string{"n1", "n1.example"}) {
 			t.Errorf("addresses of a cloud controller: got DNS names %v, want n1 and n1.example", serving().Leaf.DNSNames)

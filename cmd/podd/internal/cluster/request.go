@@ -17,6 +17,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 )
 
 // A certPurpose is the use of a certificate of the node: as client or as server.
@@ -50,7 +53,7 @@ func (o *Options) certFiles(p certPurpose) certFiles { return certFiles{o.CertDi
 // If ctx is done first, the next call with an equal template continues the same request. If only
 // the removal of the pending key fails, obtainCertificate returns the certificate together with the
 // error.
-func (o *Options) obtainCertificate(ctx context.Context, c *client, p certPurpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
+func (o *Options) obtainCertificate(ctx context.Context, c *apiserver.Client, p certPurpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
 	files := o.certFiles(p)
 	key, err := files.pendingKey()
 	if err != nil {
@@ -61,7 +64,7 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p certPurpos
 		return nil, err
 	}
 	request := newSigningRequest(p, template, der, key.Public())
-	chain, err := c.waitUntilSigned(ctx, request, func(r *certificates.CertificateSigningRequest) {
+	chain, err := waitUntilSigned(ctx, c, request, func(r *certificates.CertificateSigningRequest) {
 		problems.report(ctx, p.part, csrPendingError{r.Name, isApproved(r)})
 	})
 	var text []byte
@@ -108,9 +111,9 @@ const pendingNoticeDelay = 3 * time.Second
 
 // waitUntilSigned creates the request unless it exists, waits until it is signed and returns the
 // certificate chain in PEM. It calls onPending repeatedly while the request is pending.
-func (c *client) waitUntilSigned(ctx context.Context, request *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
-	var b backoff
-	r, err := c.getOrCreateCSR(ctx, request)
+func waitUntilSigned(ctx context.Context, c *apiserver.Client, request *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
+	var b backoff.Backoff
+	r, err := getOrCreateCSR(ctx, c, request)
 	for notice := time.Now().Add(pendingNoticeDelay); err == nil; {
 		if len(r.Status.Certificate) > 0 {
 			return r.Status.Certificate, nil
@@ -121,40 +124,40 @@ func (c *client) waitUntilSigned(ctx context.Context, request *certificates.Cert
 		wait := time.Until(notice)
 		if wait <= 0 {
 			onPending(r)
-			wait = 2 * watchTimeout
+			wait = 2 * apiserver.WatchTimeout
 		}
-		if err = c.waitUntilCSRChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
+		if err = waitUntilCSRChanged(ctx, c, r, wait); err != nil || !backoff.Sleep(ctx, b.Next()) {
 			break
 		}
-		r, err = c.getOrCreateCSR(ctx, request)
+		r, err = getOrCreateCSR(ctx, c, request)
 	}
 	return nil, errors.Join(err, ctx.Err())
 }
 
 // getOrCreateCSR returns the current version of a request. It creates the request if it does not
 // exist, because clusters delete pending requests after a day.
-func (c *client) getOrCreateCSR(ctx context.Context, request *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
+func getOrCreateCSR(ctx context.Context, c *apiserver.Client, request *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
 	r := &certificates.CertificateSigningRequest{}
-	err := c.do(ctx, c.signingRequests.Get().Resource("certificatesigningrequests").Name(request.Name), r)
+	err := c.Do(ctx, c.SigningRequests.Get().Resource("certificatesigningrequests").Name(request.Name), r)
 	if apierrors.IsNotFound(err) {
 		r = &certificates.CertificateSigningRequest{}
-		err = c.do(ctx, c.signingRequests.Post().Resource("certificatesigningrequests").Body(request), r)
+		err = c.Do(ctx, c.SigningRequests.Post().Resource("certificatesigningrequests").Body(request), r)
 	}
 	return r, err
 }
 
 // waitUntilCSRChanged waits until a request may have changed, but not longer than d.
-func (c *client) waitUntilCSRChanged(ctx context.Context, r *certificates.CertificateSigningRequest, d time.Duration) error {
+func waitUntilCSRChanged(ctx context.Context, c *apiserver.Client, r *certificates.CertificateSigningRequest, d time.Duration) error {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w, err := c.watch(watchCtx, cancel, c.signingRequests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTimeout)
+	w, err := c.Watch(watchCtx, cancel, c.SigningRequests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, apiserver.WatchTimeout)
 	if err != nil {
 		return err
 	}
-	defer w.close()
+	defer w.Close()
 	timer := time.AfterFunc(d, func() { cancel(nil) })
 	defer timer.Stop()
-	_, _, _ = w.next() // the result is ignored, because the caller reads the request again in any case
+	_, _, _ = w.Next() // the result is ignored, because the caller reads the request again in any case
 	return ctx.Err()
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/server/auth"
 )
 
@@ -37,7 +38,7 @@ type Reviews struct {
 
 // A reviewClient is a client and the cached results of its cluster.
 type reviewClient struct {
-	client *client // may be nil
+	client *apiserver.Client // may be nil
 	tokens *reviewCache[auth.User]
 	access *reviewCache[struct{}]
 }
@@ -62,7 +63,7 @@ const maxUnknownTTL = 10 * time.Second
 
 // setClient sets the client for further reviews. It drops the cached results, because they may
 // come from another cluster.
-func (r *Reviews) setClient(c *client) {
+func (r *Reviews) setClient(c *apiserver.Client) {
 	r.conn.Store(&reviewClient{
 		c, newReviewCache[auth.User](r.o.TokenTTL, min(r.o.TokenTTL, maxUnknownTTL)), newReviewCache[struct{}](r.o.AllowedTTL, r.o.DeniedTTL),
 	})
@@ -89,7 +90,7 @@ func (r *Reviews) Authenticate(ctx context.Context, token string) (u auth.User, 
 // reviewToken sends a TokenReview and returns the user of the token.
 func (c *reviewClient) reviewToken(ctx context.Context, token string) (u auth.User, isAuthenticated bool, err error) {
 	q := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
-	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokenReviews }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
+	if err := c.request(ctx, func(c *apiserver.Client) *rest.RESTClient { return c.TokenReviews }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
 	}
 	user := q.Status.User
@@ -146,7 +147,7 @@ func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAcces
 	c := r.conn.Load()
 	_, allowed, err := c.access.get(key, func() (_ struct{}, allowed bool, err error) {
 		q := &authorization.SubjectAccessReview{Spec: spec}
-		err = c.request(ctx, func(c *client) *rest.RESTClient { return c.accessReviews }, "subjectaccessreviews", q)
+		err = c.request(ctx, func(c *apiserver.Client) *rest.RESTClient { return c.AccessReviews }, "subjectaccessreviews", q)
 		if s := q.Status; err == nil && s.Allowed && s.Denied {
 			err = errContradiction
 		}
@@ -165,11 +166,11 @@ func (r *Reviews) Rules(auth.User, string) ([]rbac.PolicyRule, error) { return n
 // request creates a review object and decodes the response into review. group selects the REST
 // client. The request is not cancelled with ctx, because other callers may be waiting for the
 // same result.
-func (c *reviewClient) request(ctx context.Context, group func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
+func (c *reviewClient) request(ctx context.Context, group func(*apiserver.Client) *rest.RESTClient, resource string, review runtime.Object) error {
 	if c.client == nil {
 		return errNotConnected
 	}
-	return c.client.do(context.WithoutCancel(ctx), group(c.client).Post().Resource(resource).Body(review), review)
+	return c.client.Do(context.WithoutCancel(ctx), group(c.client).Post().Resource(resource).Body(review), review)
 }
 
 // logInterval is the minimum interval between log messages about failed reviews.

@@ -18,8 +18,8 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/server/auth"
 )
 
@@ -68,11 +68,7 @@ func (f *reviewer) RoundTrip(q *http.Request) (*http.Response, error) {
 // the connection.
 func newTestReviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
 	t.Helper()
-	c := &client{host: "https://api", closeConnections: func() {}}
-	o := &Options{QPS: 5000, Burst: 5000}
-	if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, o); err != nil {
-		t.Fatal(err)
-	}
+	c := newTestClient(t, f, apiserver.Options{QPS: 5000, Burst: 5000})
 	r := newReviews(ReviewOptions{TokenTTL: 2 * time.Minute, AllowedTTL: 5 * time.Minute, DeniedTTL: 30 * time.Second}, log)
 	if _, err := r.Allows(t.Context(), auth.User{Name: "ann"}, pods); !errors.Is(err, errNotConnected) {
 		t.Errorf("before the connection: got error %v, want %v", err, errNotConnected)

@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 // TestFollowSchedulable checks that podd calls OnSchedulable once for each change, even if the cached
@@ -21,12 +23,12 @@ func TestFollowSchedulable(t *testing.T) {
 		synctest.Wait()
 		set := func(unschedulable bool) {
 			n := &v1.Node{Spec: v1.NodeSpec{Unschedulable: unschedulable}}
-			c.nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: n}})
+			c.nodes.Set(apiserver.Snapshot[*v1.Node]{Items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: n}})
 			synctest.Wait()
 		}
 		set(false)
 		set(true)
-		c.nodes.set(snapshot[*v1.Node]{})
+		c.nodes.Set(apiserver.Snapshot[*v1.Node]{})
 		synctest.Wait()
 		set(true)
 		set(false)

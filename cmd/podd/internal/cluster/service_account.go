@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/reconcile/pull/provider"
 )
 
 // ServiceAccounts requests service accounts and tokens for credential providers. It is safe for
 // concurrent use.
 type ServiceAccounts struct {
-	client atomic.Pointer[client] // nil until Run has connected
+	client atomic.Pointer[apiserver.Client] // nil until Run has connected
 }
 
 // providerTokenSeconds is the lifetime of tokens for credential providers: the default of the API
@@ -35,8 +36,8 @@ func (s *ServiceAccounts) ServiceAccount(ctx context.Context, namespace, name st
 		return nil, errNotConnected
 	}
 	var account v1.ServiceAccount
-	if err := c.do(ctx, c.core.Get().Namespace(namespace).Resource("serviceaccounts").Name(name), &account); err != nil {
-		return nil, withoutHost(err)
+	if err := c.Do(ctx, c.Core.Get().Namespace(namespace).Resource("serviceaccounts").Name(name), &account); err != nil {
+		return nil, apiserver.WithoutHost(err)
 	}
 	return &account, nil
 }
@@ -48,12 +49,12 @@ func (s *ServiceAccounts) PodToken(ctx context.Context, pod provider.Pod, accoun
 	if c == nil {
 		return "", 0, errNotConnected
 	}
-	response, err := c.requestToken(ctx, tokenRequest{
+	response, err := requestToken(ctx, c, tokenRequest{
 		pod:     &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}},
 		account: pod.ServiceAccount, accountUID: account, audience: audience, expirationSeconds: new(int64(providerTokenSeconds)),
 	})
 	if err != nil {
-		return "", 0, withoutHost(err)
+		return "", 0, apiserver.WithoutHost(err)
 	}
 	return response.Status.Token, time.Duration(*response.Spec.ExpirationSeconds) * time.Second, nil
 }

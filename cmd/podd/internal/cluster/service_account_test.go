@@ -9,21 +9,18 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/reconcile/pull/provider"
 )
 
 // TestServiceAccounts checks the requests for the service account and the token of a pod.
 func TestServiceAccounts(t *testing.T) {
 	f := &fakeAPI{}
-	f.objects.stored = map[string]object{"serviceaccounts/team/robot": &v1.ServiceAccount{
+	f.objects.stored = map[string]apiserver.Object{"serviceaccounts/team/robot": &v1.ServiceAccount{
 		TypeMeta: metav1.TypeMeta{Kind: "ServiceAccount", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "robot", UID: "sa-uid"},
 	}}
-	api := &client{host: "https://api", closeConnections: func() {}}
-	if err := api.initRESTClients(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &Options{QPS: 5000, Burst: 5000}); err != nil {
-		t.Fatal(err)
-	}
+	api := newTestClient(t, f, apiserver.Options{QPS: 5000, Burst: 5000})
 	c := New(Options{})
 	accounts := c.ServiceAccounts()
 	pod := provider.Pod{NamespacedName: types.NamespacedName{Namespace: "team", Name: "web"}, UID: "pod-uid", ServiceAccount: "robot"}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/server"
 )
@@ -44,21 +45,21 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 
 // Run implements package source's Source.
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
-	storedOrigin, err := readOrigin(s.o.OriginFile)
+	storedOrigin, err := apiserver.ReadOrigin(s.o.OriginFile)
 	switch {
-	case errors.Is(err, errInvalidOrigin): // not a reason to stop, because pods must start despite this error
+	case errors.Is(err, apiserver.ErrInvalidOrigin): // not a reason to stop, because pods must start despite this error
 		s.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data since podd last ran, podd deletes the pods that the API server does not list", "err", err)
 	case err != nil:
 		return err
 	}
 	s.bound.origin = storedOrigin
 	for {
-		pods, podsChanged := s.shared.pods.get()
-		nodes, nodesChanged := s.shared.nodes.get()
-		objects, objectsChanged := s.shared.objects.get()
-		if pods.listCount > 0 && nodes.listCount > 0 {
+		pods, podsChanged := s.shared.pods.Get()
+		nodes, nodesChanged := s.shared.nodes.Get()
+		objects, objectsChanged := s.shared.objects.Get()
+		if pods.ListCount > 0 && nodes.ListCount > 0 {
 			s.bound.update(pods, time.Now())
-			for _, n := range nodes.items {
+			for _, n := range nodes.Items {
 				if !s.bound.isOtherCluster && s.bound.origin.NodeUID == "" {
 					s.bound.origin.NodeUID = n.UID // the origin had no Node UID if the Node was created after the list
 				}
@@ -71,8 +72,8 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			}
 			if b.Version != s.lastBatch.Version {
 				s.lastBatch, s.objectsChanged = b, objectsChanged
-				previous, _ := s.shared.deletions.get()
-				s.shared.deletions.set(deletionVersions(b, previous))
+				previous, _ := s.shared.deletions.Get()
+				s.shared.deletions.Set(deletionVersions(b, previous))
 				emit(b)
 			}
 		}
@@ -90,11 +91,11 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 // sets *stored. The caller must call storeOrigin before it emits pods, so that a later podd process
 // knows the origin of the pods that have started. If the file cannot be written, storeOrigin logs a
 // warning.
-func (s *Source) storeOrigin(stored *origin) {
+func (s *Source) storeOrigin(stored *apiserver.Origin) {
 	if s.bound.origin == *stored {
 		return
 	}
-	if err := s.bound.origin.write(s.o.OriginFile); err != nil {
+	if err := s.bound.origin.Write(s.o.OriginFile); err != nil {
 		s.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, podd will then delete the pods that the API server does not list", "err", err)
 	}
 	*stored = s.bound.origin // also after a failure, so that podd retries only when the origin changes
@@ -102,9 +103,9 @@ func (s *Source) storeOrigin(stored *origin) {
 
 // batch returns the current batch, or the last batch if nothing has changed. sameObjects is set
 // if objects are the objects of the last batch.
-func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameObjects bool) manifest.Batch {
+func (s *Source) batch(nodes apiserver.Snapshot[*v1.Node], objects manifest.Objects, sameObjects bool) manifest.Batch {
 	b := manifest.Batch{Pods: s.bound.desiredPods(), Objects: objects, IsComplete: !s.bound.isOtherCluster, Node: s.lastBatch.Node, Version: s.lastBatch.Version}
-	for _, n := range nodes.items {
+	for _, n := range nodes.Items {
 		n = s.newestNode(n)
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
 			b.Node = &manifest.Node{Labels: n.Labels, Taints: n.Spec.Taints}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 )
 
@@ -38,14 +39,14 @@ func (s *Source) fetchNode(ctx context.Context) {
 		return
 	}
 	var n v1.Node
-	if err := api.do(ctx, api.core.Get().Resource("nodes").Name(s.o.NodeName), &n); err != nil {
+	if err := api.Do(ctx, api.Core.Get().Resource("nodes").Name(s.o.NodeName), &n); err != nil {
 		if ctx.Err() != nil {
 			return
 		}
 		s.o.Log.Warn("reading the Node failed; podd uses the labels from its last watch to decide whether new pods may run on this node", "err", err)
 		return
 	}
-	s.fetchedNode = dropUnusedFields(&n)
+	s.fetchedNode = apiserver.DropUnusedFields(&n)
 }
 
 // newestNode returns the newer of the Node that fetchNode has read and the watched Node.

@@ -15,18 +15,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/server"
 )
 
 // podSnapshot returns a snapshot of pods after a number of lists. from identifies the cluster of the
 // last list.
-func podSnapshot(lists int, from origin, pods ...*v1.Pod) snapshot[*v1.Pod] {
+func podSnapshot(lists int, from apiserver.Origin, pods ...*v1.Pod) apiserver.Snapshot[*v1.Pod] {
 	items := map[types.NamespacedName]*v1.Pod{}
 	for _, p := range pods {
-		items[objectKey(p)] = p
+		items[apiserver.ObjectKey(p)] = p
 	}
-	return snapshot[*v1.Pod]{items, lists, from}
+	return apiserver.Snapshot[*v1.Pod]{Items: items, ListCount: lists, Origin: from}
 }
 
 // newPodWithUID returns a pod with the UID "uid-" and its name.
@@ -54,7 +55,7 @@ func podNames(all []*manifest.Pod) string {
 // deletion a watch reports must always be deleted.
 func TestBoundPods_Deleted(t *testing.T) {
 	a, b, c := newPodWithUID("a"), newPodWithUID("b"), newPodWithUID("c")
-	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"} // CA, UID of the Service, UID of the Node
+	one, two := apiserver.Origin{CADigest: "ca", ServiceUID: "s1", NodeUID: "n1"}, apiserver.Origin{CADigest: "ca", ServiceUID: "s2", NodeUID: "n2"} // CA, UID of the Service, UID of the Node
 	deleted := func(p *v1.Pod, seconds int64) *v1.Pod {
 		p = p.DeepCopy()
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(5, 0)}, &seconds
@@ -62,26 +63,26 @@ func TestBoundPods_Deleted(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name           string
-		snapshots      []snapshot[*v1.Pod]
+		snapshots      []apiserver.Snapshot[*v1.Pod]
 		want           string // the desired pods, as podNames returns them
 		isOtherCluster bool
 	}{
-		{"deleted by a watch", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(1, one, a)}, "a", false},
-		{"deleted by a list", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, one, a)}, "a", false},
-		{"Node replaced", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "s1", "n2"}, a)}, "a", false},
-		{"Service replaced", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "s2", "n1"}, a)}, "a", false},
-		{"empty cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "", ""})}, "a b", true},
-		{"empty cluster, then with a pod that a watch deletes", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "", ""}), podSnapshot(3, two, c), podSnapshot(3, two)}, "a b c:30s", true},
-		{"other cluster deletes its pod by a list", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, c), podSnapshot(3, two)}, "a b c:30s", true},
-		{"other cluster deletes its pod with a grace period", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, c), podSnapshot(2, two, deleted(c, 7)), podSnapshot(2, two)}, "a b c:7s", true},
-		{"other cluster lists a pod and deletes it", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, b), podSnapshot(2, two)}, "a b:30s", true},
-		{"other cluster creates a pod with the same name", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, two, c)}, "a c", true},
-		{"third cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(3, origin{"ca", "s3", "n3"}, b)}, "a b c", true},
-		{"back to the first cluster, without the deleted pod of the other cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, one, a)}, "a", false},
-		{"other cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "s2", "n2"}, c)}, "c a b", true},
-		{"back to the first cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "", ""}), podSnapshot(3, one, a)}, "a", false},
-		{"moved by the user to a cluster with another CA", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"other", "s2", "n2"}, c)}, "c", false},
-		{"CA replaced", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"other", "s1", "n1"}, b)}, "b", false},
+		{"deleted by a watch", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(1, one, a)}, "a", false},
+		{"deleted by a list", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, one, a)}, "a", false},
+		{"Node replaced", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "ca", ServiceUID: "s1", NodeUID: "n2"}, a)}, "a", false},
+		{"Service replaced", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "ca", ServiceUID: "s2", NodeUID: "n1"}, a)}, "a", false},
+		{"empty cluster", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "ca"})}, "a b", true},
+		{"empty cluster, then with a pod that a watch deletes", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "ca"}), podSnapshot(3, two, c), podSnapshot(3, two)}, "a b c:30s", true},
+		{"other cluster deletes its pod by a list", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, c), podSnapshot(3, two)}, "a b c:30s", true},
+		{"other cluster deletes its pod with a grace period", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, c), podSnapshot(2, two, deleted(c, 7)), podSnapshot(2, two)}, "a b c:7s", true},
+		{"other cluster lists a pod and deletes it", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, b), podSnapshot(2, two)}, "a b:30s", true},
+		{"other cluster creates a pod with the same name", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, two, c)}, "a c", true},
+		{"third cluster", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(3, apiserver.Origin{CADigest: "ca", ServiceUID: "s3", NodeUID: "n3"}, b)}, "a b c", true},
+		{"back to the first cluster, without the deleted pod of the other cluster", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, one, a)}, "a", false},
+		{"other cluster", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "ca", ServiceUID: "s2", NodeUID: "n2"}, c)}, "c a b", true},
+		{"back to the first cluster", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "ca"}), podSnapshot(3, one, a)}, "a", false},
+		{"moved by the user to a cluster with another CA", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "other", ServiceUID: "s2", NodeUID: "n2"}, c)}, "c", false},
+		{"CA replaced", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, apiserver.Origin{CADigest: "other", ServiceUID: "s1", NodeUID: "n1"}, b)}, "b", false},
 	} {
 		pods := boundPods{node: "n1", source: server.ClusterSource}
 		for _, s := range test.snapshots {
@@ -102,7 +103,7 @@ func TestBoundPods_Reused(t *testing.T) {
 	pods := boundPods{node: "n1", source: server.ClusterSource}
 	mirror := newPodWithUID("mirror")
 	mirror.Annotations = map[string]string{manifest.AnnotationConfigMirror: "x"}
-	pods.update(podSnapshot(1, origin{}, newPodWithUID("a"), mirror), time.Unix(100, 0))
+	pods.update(podSnapshot(1, apiserver.Origin{}, newPodWithUID("a"), mirror), time.Unix(100, 0))
 	first := pods.desiredPods()
 	if podNames(first) != "a" {
 		t.Fatalf("with a mirror pod: got pods %q, want \"a\"", podNames(first))
@@ -126,7 +127,7 @@ func TestBoundPods_Reused(t *testing.T) {
 	} {
 		changed, pods := newPodWithUID("a"), pods
 		test.change(changed)
-		pods.update(podSnapshot(1, origin{}, changed), time.Unix(200, 0))
+		pods.update(podSnapshot(1, apiserver.Origin{}, changed), time.Unix(200, 0))
 		now := pods.desiredPods()
 		if (now[0] == first[0]) != test.isKept {
 			t.Errorf("%s: got desired pod kept %t, want %t", name, now[0] == first[0], test.isKept)
@@ -149,7 +150,7 @@ func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.
 			defer close(done)
 			err := l.cluster.Source().Run(ctx, func(b manifest.Batch) {
 				last = &b
-				if stored, err := readOrigin(path); stored == (origin{}) || err != nil {
+				if stored, err := apiserver.ReadOrigin(path); stored == (apiserver.Origin{}) || err != nil {
 					t.Errorf("batch before the origin was stored: got stored origin %v, error %v; want an origin", stored, err)
 				}
 			})
@@ -187,7 +188,7 @@ func TestSource(t *testing.T) {
 			l.putPod(p, "MODIFIED")
 		})
 		b := last()
-		if deletions, _ := l.cluster.deletions.get(); b.Pods[0].Deletion == nil || len(deletions) != 1 || deletions["uid-a"] != b.Version {
+		if deletions, _ := l.cluster.deletions.Get(); b.Pods[0].Deletion == nil || len(deletions) != 1 || deletions["uid-a"] != b.Version {
 			t.Errorf("pod a being deleted: got batch %+v, deletions %v; want the deletion of pod a with the version of this batch", b, deletions)
 		}
 		l.change(func() { l.putPod(newPodWithUID("b"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
@@ -284,14 +285,14 @@ func TestSource_InvalidOrigin(t *testing.T) {
 				t.Errorf("%s: got batch %+v, want a complete batch with pod a", name, b)
 			}
 		})
-		if stored, err := readOrigin(path); stored.ServiceUID == "" || err != nil {
+		if stored, err := apiserver.ReadOrigin(path); stored.ServiceUID == "" || err != nil {
 			t.Errorf("%s: got stored origin %v, %v; want an origin with a Service", name, stored, err)
 		}
 	}
 }
 
 // TestSource_Unreachable checks that the Source emits no batch before the pods were listed, and that
-// readOrigin returns the origin that write has stored.
+// apiserver.ReadOrigin returns the origin that write has stored.
 func TestSource_Unreachable(t *testing.T) {
 	c := New(Options{NodeName: "n1", OriginFile: filepath.Join(t.TempDir(), "cluster.json")})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -299,11 +300,11 @@ func TestSource_Unreachable(t *testing.T) {
 	if err := c.Source().Run(ctx, func(b manifest.Batch) { t.Errorf("got batch %+v, want none", b) }); err != nil {
 		t.Error(err)
 	}
-	o := origin{"a", "b", "c"}
-	if err := o.write(c.o.OriginFile); err != nil {
+	o := apiserver.Origin{CADigest: "a", ServiceUID: "b", NodeUID: "c"}
+	if err := o.Write(c.o.OriginFile); err != nil {
 		t.Fatalf("storing an origin: got error %v, want none", err)
 	}
-	if got, err := readOrigin(c.o.OriginFile); got != o || err != nil {
+	if got, err := apiserver.ReadOrigin(c.o.OriginFile); got != o || err != nil {
 		t.Errorf("reading the stored origin: got %v, error %v; want %v", got, err, o)
 	}
 }

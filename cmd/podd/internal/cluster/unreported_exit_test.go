@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/manifest/merge"
@@ -139,7 +140,7 @@ func TestUnreportedExit(t *testing.T) {
 				n := &agent{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
 				n.AddImages("job:1")
 				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // a real runtime also needs time to respond
-				n.start(objectKey(p))
+				n.start(apiserver.ObjectKey(p))
 				defer func() { n.stop() }()
 				l.advance(20 * time.Second)
 				if got := l.pod("default", "job").Status; got.Phase != v1.PodRunning {
@@ -152,7 +153,7 @@ func TestUnreportedExit(t *testing.T) {
 				}
 				n.ExitContainer("default/job/app", 0)
 				if c.restarts {
-					n.start(objectKey(p))
+					n.start(apiserver.ObjectKey(p))
 				}
 				wait := c.reportedAfter - time.Second
 				if c.reportedAfter == 0 {

@@ -10,6 +10,8 @@ import (
 	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/reconcile/volume/csi"
 )
 
@@ -18,8 +20,8 @@ import (
 // csiDriverPublisher then publishes a changed number in the CSINode.
 type volumeLimitUpdater struct {
 	o           *Options
-	drivers     *watchable[snapshot[*storage.CSIDriver]]
-	limitErrors *watchable[map[string]limitErrors] // by driver
+	drivers     *watchable.Value[apiserver.Snapshot[*storage.CSIDriver]]
+	limitErrors *watchable.Value[map[string]limitErrors] // by driver
 }
 
 // limitErrors counts the attempts to attach volumes of a CSI driver that failed because the node has
@@ -46,8 +48,8 @@ func (u *volumeLimitUpdater) run(ctx context.Context) {
 	updates := map[string]limitUpdate{}
 	for {
 		registered, registeredChanged := u.o.CSI.Registered()
-		drivers, driversChanged := u.drivers.get()
-		periods := updatePeriods(registered, drivers.items)
+		drivers, driversChanged := u.drivers.Get()
+		periods := updatePeriods(registered, drivers.Items)
 		for name, update := range updates {
 			if periods[name] != update.period {
 				update.cancel()
@@ -92,7 +94,7 @@ func updatePeriods(registered []csi.Driver, drivers map[types.NamespacedName]*st
 // resetHandled sets handled to 0 for the drivers without a period. If such a driver gains a period,
 // updateDriver updates the maximum number of volumes at once if an attachment has failed before.
 func (u *volumeLimitUpdater) resetHandled(periods map[string]time.Duration) {
-	all, _ := u.limitErrors.get()
+	all, _ := u.limitErrors.Get()
 	for name := range all {
 		if periods[name] == 0 {
 			updateLimitErrors(u.limitErrors, name, func(e *limitErrors) { e.handled = 0 })
@@ -108,7 +110,7 @@ func (u *volumeLimitUpdater) updateDriver(ctx context.Context, name string, peri
 	defer ticker.Stop()
 	lastErr := ""
 	for {
-		all, changed := u.limitErrors.get()
+		all, changed := u.limitErrors.Get()
 		recorded := all[name].recorded
 		if all[name].handled == recorded {
 			select {
@@ -139,7 +141,7 @@ func (u *volumeLimitUpdater) updateDriver(ctx context.Context, name string, peri
 
 // recordLimitError records an attempt to attach a volume of a CSI driver that failed because the node has
 // reached a limit of attached volumes. It returns the new number of recorded attempts.
-func recordLimitError(all *watchable[map[string]limitErrors], driver string) (recorded int) {
+func recordLimitError(all *watchable.Value[map[string]limitErrors], driver string) (recorded int) {
 	updateLimitErrors(all, driver, func(e *limitErrors) {
 		e.recorded++
 		recorded = e.recorded
@@ -148,8 +150,8 @@ func recordLimitError(all *watchable[map[string]limitErrors], driver string) (re
 }
 
 // updateLimitErrors calls change with the limitErrors of a driver and stores the changed value.
-func updateLimitErrors(all *watchable[map[string]limitErrors], driver string, change func(*limitErrors)) {
-	all.update(func(old map[string]limitErrors) map[string]limitErrors {
+func updateLimitErrors(all *watchable.Value[map[string]limitErrors], driver string, change func(*limitErrors)) {
+	all.Update(func(old map[string]limitErrors) map[string]limitErrors {
 		next := map[string]limitErrors{}
 		maps.Copy(next, old)
 		e := next[driver]

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/server"
 )
 
@@ -17,13 +19,13 @@ import (
 // decides which request a pod needs. A pod has at most one request in flight.
 type podWriter struct {
 	o     *Options
-	c     *client
+	c     *apiserver.Client
 	state server.Viewer
 	// shared provides the pods and the Node in the API server, and the deletions of pods.
 	shared *sharedState
 
-	previousListCount int       // snapshot.listCount at the end of the previous connection
-	lastListCount     int       // snapshot.listCount of the last snapshot
+	previousListCount int       // snapshot.ListCount at the end of the previous connection
+	lastListCount     int       // snapshot.ListCount of the last snapshot
 	retriedWatchCount int       // sharedState.watchCount at the last retry of ignored patches
 	retriedAt         time.Time // time of the last retry of ignored patches
 	records           map[types.NamespacedName]*podRecord
@@ -31,7 +33,7 @@ type podWriter struct {
 	requestsInFlight  int       // number of all requests in flight
 	createsInFlight   int       // number of requests in flight that create mirror pods
 	pausedUntil       time.Time // no request starts before this time, because the API server did not respond
-	backoff           backoff
+	backoff           backoff.Backoff
 	rejections        []Rejection
 }
 
@@ -44,11 +46,11 @@ const (
 
 // newPodWriter returns a writer for one connection. It must be called before the first list of the
 // connection, because the writer waits for this list.
-func newPodWriter(o *Options, shared *sharedState, api *client, state server.Viewer) *podWriter {
-	pods, _ := shared.pods.get()
+func newPodWriter(o *Options, shared *sharedState, api *apiserver.Client, state server.Viewer) *podWriter {
+	pods, _ := shared.pods.Get()
 	return &podWriter{
 		o: o, c: api, state: state, shared: shared,
-		previousListCount: pods.listCount, lastListCount: pods.listCount, records: map[types.NamespacedName]*podRecord{}, replies: make(chan reply),
+		previousListCount: pods.ListCount, lastListCount: pods.ListCount, records: map[types.NamespacedName]*podRecord{}, replies: make(chan reply),
 	}
 }
 
@@ -61,14 +63,14 @@ func (w *podWriter) run(ctx context.Context) {
 	}()
 	for {
 		view := w.state.View()
-		pods, podsChanged := w.shared.pods.get()
-		deletions, deletionsChanged := w.shared.deletions.get()
-		nodes, nodesChanged := w.shared.nodes.get()
-		newWatchCount, watchCountChanged := w.shared.watchCount.get()
+		pods, podsChanged := w.shared.pods.Get()
+		deletions, deletionsChanged := w.shared.deletions.Get()
+		nodes, nodesChanged := w.shared.nodes.Get()
+		newWatchCount, watchCountChanged := w.shared.watchCount.Get()
 		var retry <-chan time.Time
 		w.retryIgnoredPatches(newWatchCount, time.Now())
-		if pods.listCount > w.previousListCount && !view.Starting {
-			wake := w.sync(ctx, view, pods, deletions, nodes.items[types.NamespacedName{Name: w.o.NodeName}], time.Now())
+		if pods.ListCount > w.previousListCount && !view.Starting {
+			wake := w.sync(ctx, view, pods, deletions, nodes.Items[types.NamespacedName{Name: w.o.NodeName}], time.Now())
 			if !wake.IsZero() {
 				retry = time.After(time.Until(wake))
 			}
@@ -91,9 +93,9 @@ func (w *podWriter) run(ctx context.Context) {
 
 // sync decides on all pods and starts requests. It returns the time at which it must be called
 // again even if nothing changes, or the zero time.
-func (w *podWriter) sync(ctx context.Context, view *server.View, pods snapshot[*v1.Pod], deletions map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
-	if pods.listCount > w.lastListCount {
-		w.lastListCount = pods.listCount
+func (w *podWriter) sync(ctx context.Context, view *server.View, pods apiserver.Snapshot[*v1.Pod], deletions map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
+	if pods.ListCount > w.lastListCount {
+		w.lastListCount = pods.ListCount
 		w.reset()
 	}
 	w.updateRecords(view, pods, now)
@@ -118,7 +120,7 @@ func (w *podWriter) sync(ctx context.Context, view *server.View, pods snapshot[*
 // reset removes all delays, because the list that precedes the call shows that the API server is
 // reachable. It also removes all outcomes, because the API server may have lost its data.
 func (w *podWriter) reset() {
-	w.pausedUntil, w.backoff = time.Time{}, backoff{}
+	w.pausedUntil, w.backoff = time.Time{}, backoff.Backoff{}
 	for _, r := range w.records {
 		r.retry.wait, r.retry.nextAttempt = 0, time.Time{}
 		r.outcome, r.facts = nil, podFacts{}
@@ -127,9 +129,9 @@ func (w *podWriter) reset() {
 
 // retryIgnoredPatches clears the ignored patches of all records when a watch has begun. The watch
 // may be served by another API server, which supports more fields. retryIgnoredPatches clears
-// patches at most once per watchTimeout. watchCount is the number of watches that have begun.
+// patches at most once per apiserver.WatchTimeout. watchCount is the number of watches that have begun.
 func (w *podWriter) retryIgnoredPatches(watchCount int, now time.Time) {
-	if watchCount == w.retriedWatchCount || now.Sub(w.retriedAt) < watchTimeout {
+	if watchCount == w.retriedWatchCount || now.Sub(w.retriedAt) < apiserver.WatchTimeout {
 		return
 	}
 	w.retriedWatchCount = watchCount
@@ -142,14 +144,14 @@ func (w *podWriter) retryIgnoredPatches(watchCount int, now time.Time) {
 
 // updateRecords updates the records with the pods in the View and in the API server. It removes all
 // records without a pod and without a request in flight.
-func (w *podWriter) updateRecords(view *server.View, pods snapshot[*v1.Pod], now time.Time) {
+func (w *podWriter) updateRecords(view *server.View, pods apiserver.Snapshot[*v1.Pod], now time.Time) {
 	for _, r := range w.records {
 		r.local, r.cachedPod, r.isPresent = nil, nil, false
 	}
 	for _, p := range view.Pods {
 		w.ensureRecord(types.NamespacedName(p.Key())).setLocal(p, now)
 	}
-	for key, p := range pods.items {
+	for key, p := range pods.Items {
 		r := w.ensureRecord(key)
 		r.cachedPod = p
 		if r.retry.uid != p.UID {
@@ -208,5 +210,5 @@ func (w *podWriter) decideAndSend(ctx context.Context, key types.NamespacedName,
 	w.o.Log.Debug("sending a request for a pod to the API server", "verb", s.verb, "pod", key, "rule", rule)
 	r.inFlight = s.verb
 	w.requestsInFlight++
-	go func() { w.replies <- w.c.sendPodRequest(ctx, key, s, f) }()
+	go func() { w.replies <- sendPodRequest(ctx, w.c, key, s, f) }()
 }

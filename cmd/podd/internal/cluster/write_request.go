@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/manifest/order"
 	"podd/manifest/redact"
 )
@@ -33,23 +35,23 @@ type reply struct {
 // webhooks may delay the response for 30 s. The leaseRenewer closes hanging connections earlier.
 const writeTimeout = 40 * time.Second
 
-// sendPodRequest sends the request s for the pod with the name key and returns the reply. It is not
+// sendPodRequest sends the request s for the pod with the name key with c and returns the reply. It is not
 // an error if the pod to patch or delete does not exist, or if the pod to delete has another UID.
-func (c *client) sendPodRequest(ctx context.Context, key types.NamespacedName, s podRequest, f podFacts) reply {
+func sendPodRequest(ctx context.Context, c *apiserver.Client, key types.NamespacedName, s podRequest, f podFacts) reply {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	a := reply{key: key, request: s, facts: f, pod: &v1.Pod{}}
 	switch s.verb {
 	case verbCreate:
-		a.err = c.doWithoutTimeout(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
+		a.err = c.DoWithoutTimeout(ctx, c.Core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
 	case verbPatch:
-		a.err = c.doWithoutTimeout(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
+		a.err = c.DoWithoutTimeout(ctx, c.Core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
 		if apierrors.IsNotFound(a.err) {
 			a.pod, a.err = nil, nil
 		}
 	case verbDelete:
 		o := &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &s.pod.UID}}
-		a.err = c.doWithoutTimeout(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
+		a.err = c.DoWithoutTimeout(ctx, c.Core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
 			a.err = nil
 		}
@@ -79,14 +81,14 @@ func (w *podWriter) handleReply(a reply, now time.Time) {
 	if w.o.OnStatusSynced != nil && a.pod != nil && !a.request.changedAt.IsZero() {
 		w.o.OnStatusSynced(now.Sub(a.request.changedAt))
 	}
-	w.pausedUntil, w.backoff, r.retry = time.Time{}, backoff{}, retryState{}
+	w.pausedUntil, w.backoff, r.retry = time.Time{}, backoff.Backoff{}, retryState{}
 	isCreated := a.request.verb == verbCreate || r.outcome != nil && r.outcome.isCreated && r.outcome.uid == a.request.pod.UID
 	r.outcome = &outcome{uid: a.request.pod.UID, pod: a.pod, isCreated: isCreated, expiresAt: now.Add(outcomeTimeout)}
 	if a.pod == nil {
 		return
 	}
 	r.outcome.uid = a.pod.UID
-	dropUnusedFields(a.pod)
+	apiserver.DropUnusedFields(a.pod)
 	if a.request.verb == verbPatch {
 		// Record the patch if the API server has ignored it because of a field that the API server
 		// does not support. Otherwise the patch would be repeated forever.
@@ -98,17 +100,17 @@ func (w *podWriter) handleReply(a reply, now time.Time) {
 	}
 }
 
-// The wait between attempts for one pod doubles from firstWait to one of these limits.
+// The wait between attempts for one pod doubles from backoff.FirstWait to one of these limits.
 const (
-	maxServerErrorWait = maxUncachedWait  // after a server error or a timeout
-	maxRejectedWait    = 30 * time.Second // after a rejection; long, because a retry is usually rejected, too
+	maxServerErrorWait = apiserver.MaxUncachedWait // after a server error or a timeout
+	maxRejectedWait    = 30 * time.Second          // after a rejection; long, because a retry is usually rejected, too
 )
 
 // handleFailure delays the next request after a failed request. If the API server cannot be
 // reached, it delays the requests for all pods, otherwise only the requests for this pod.
 func (w *podWriter) handleFailure(r *podRecord, a reply, now time.Time) {
-	if !isAPIError(a.err) && !a.timedOut {
-		w.pausedUntil = now.Add(min(w.backoff.next(), maxUncachedWait))
+	if !apiserver.IsAPIError(a.err) && !a.timedOut {
+		w.pausedUntil = now.Add(min(w.backoff.Next(), apiserver.MaxUncachedWait))
 		return
 	}
 	t := &r.retry
@@ -122,7 +124,7 @@ func (w *podWriter) handleFailure(r *podRecord, a reply, now time.Time) {
 	if code := apiStatus(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.timedOut {
 		limit = maxServerErrorWait
 	}
-	t.wait = min(max(2*t.wait, firstWait), limit)
+	t.wait = min(max(2*t.wait, backoff.FirstWait), limit)
 	t.uid, t.reason, t.nextAttempt = a.request.pod.UID, rejectionMessage(a), now.Add(t.wait)
 }
 
@@ -186,7 +188,7 @@ func rejectionMessage(a reply) string {
 	if a.facts.local != nil {
 		pods = append(pods, a.facts.local.Pod)
 	}
-	message := sanitize(redact.StatusText(apiStatus(a.err).Message, pods...))
+	message := apiserver.Sanitize(redact.StatusText(apiStatus(a.err).Message, pods...))
 	if a.timedOut {
 		message = fmt.Sprintf("no response within %s; check the admission webhooks of the cluster", writeTimeout)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/manifest"
 	"podd/server"
 )
@@ -193,7 +194,7 @@ func testFinalDelete(t *testing.T, removed *v1.PodStatus, wantCode int32) {
 			t.Fatalf("pod still on the node: got written pod %+v, pod %+v in the API server; want no written status and no deletion", last, l.pod("default", "app"))
 		}
 		// Batch 7 of the source contains the deletion.
-		l.cluster.deletions.set(map[types.UID]uint64{p.UID: 7})
+		l.cluster.deletions.Set(map[types.UID]uint64{p.UID: 7})
 		l.publish()
 		if last != nil {
 			t.Fatalf("pod removed from the node, but batch 7 not applied: got written pod %+v, want no written status", last)
@@ -324,7 +325,7 @@ func TestWriter_StatusRejectedPrivate(t *testing.T) {
 		"a webhook denied it: connected as grandmother",
 		fmt.Sprintf("status.message: Invalid value: %q: no", short),
 		"a webhook denied it: message=" + short,
-		strings.Repeat("x ", maxMessageBytes/2-10) + "connected as grandmother",
+		strings.Repeat("x ", apiserver.MaxMessageBytes/2-10) + "connected as grandmother",
 	} {
 		runNode(t, nil, func(l *testNode) {
 			l.change(func() {
@@ -493,7 +494,7 @@ func TestWriter_UnsupportedField(t *testing.T) {
 		// After its upgrade the API server supports the field. podd then continues the watch without a
 		// list.
 		l.change(func() { l.dropFields = nil; l.interruptWatches() })
-		l.advance(2 * watchTimeout)
+		l.advance(2 * apiserver.WatchTimeout)
 		if m := l.pod("default", "web-n1"); m.Status.ContainerStatuses[0].StopSignal == nil {
 			t.Errorf("after the upgrade: got container status %+v, want one with stopSignal", m.Status.ContainerStatuses[0])
 		}

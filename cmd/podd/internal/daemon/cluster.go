@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster"
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/cmd/podd/internal/rootdir"
@@ -35,10 +36,13 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 		return nil
 	}
 	return cluster.New(cluster.Options{
-		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"), NodeSyncedFile: rootdir.NodeSyncedPath(b.cfg.RootDir),
+		Kubeconfig: c.Kubeconfig, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"), NodeSyncedFile: rootdir.NodeSyncedPath(b.cfg.RootDir),
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
 		RequestServingCert: hasPort && c.RequestServingCert, Reviews: newReviewOptions(b.cfg.API, hasPort),
-		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
+		Client: apiserver.Options{
+			Version: b.version, QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
+			OnRequest: t.metrics.RecordClientRequest, Tracer: t.tracing.Tracer(),
+		},
 		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, Unschedulable: c.Unschedulable, ProviderID: c.ProviderID,
 		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach, IsNewHost: isNewHost(b.cfg.RootDir),
 		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
@@ -50,7 +54,7 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
 			t.record([]event.Event{s.NewWarningEvent(reason, "", message)})
 		},
-		OnRequest: t.metrics.RecordClientRequest, Tracer: t.tracing.Tracer(), OnStatusSynced: t.metrics.RecordStatusSync, OnConfigSource: configSourceFunc(b.configLink),
+		OnStatusSynced: t.metrics.RecordStatusSync, OnConfigSource: configSourceFunc(b.configLink),
 		OnRegistrationStep: func(step cluster.RegistrationStep, at time.Time) {
 			switch step {
 			case cluster.RegistrationAttempted:

@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"net/http"
@@ -23,18 +23,17 @@ func TestCountingTransport(t *testing.T) {
 		ContentType: "application/json", QPS: 100, Burst: 100,
 		OnRequest: func(code, method, host string) { got = append(got, code+" "+method+" "+host) },
 	}
-	config := &rest.Config{Host: s.URL}
-	c := newClient(config, o)
-	defer c.closeConnections()
-	if err := c.initRESTClients(config, o); err != nil {
+	c, err := New(&rest.Config{Host: s.URL}, o, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.core.Get().Resource("pods").Do(t.Context()).Error(); err == nil {
+	defer c.CloseConnections()
+	if err := c.Core.Get().Resource("pods").Do(t.Context()).Error(); err == nil {
 		t.Error("GET of missing pods: got no error, want one")
 	}
-	c.closeConnections()
+	c.CloseConnections()
 	s.Close()
-	if err := c.heartbeats.Patch("application/json").Resource("nodes").Name("n1").Do(t.Context()).Error(); err == nil {
+	if err := c.Heartbeats.Patch("application/json").Resource("nodes").Name("n1").Do(t.Context()).Error(); err == nil {
 		t.Error("PATCH after the server was closed: got no error, want one")
 	}
 	if want := []string{"404 GET " + u.Host, "<error> PATCH " + u.Host}; !slices.Equal(got, want) {

@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"fmt"
@@ -39,19 +39,18 @@ func TestTracingTransport(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracer := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)).Tracer("test")
 	o := &Options{ContentType: "application/json", QPS: 100, Burst: 100, Tracer: tracer, OnRequest: func(string, string, string) {}}
-	config := &rest.Config{Host: s.URL + "/hunter2", BearerToken: "hunter2"}
-	c := newClient(config, o)
-	defer c.closeConnections()
-	if err := c.initRESTClients(config, o); err != nil {
+	c, err := New(&rest.Config{Host: s.URL + "/hunter2", BearerToken: "hunter2"}, o, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer c.CloseConnections()
 	ctx, parent := tracer.Start(t.Context(), "parent")
-	if err := c.core.Get().Namespace("hunter2").Resource("secrets").Name("hunter2").Param("fieldSelector", "hunter2").Do(ctx).Error(); err == nil {
+	if err := c.Core.Get().Namespace("hunter2").Resource("secrets").Name("hunter2").Param("fieldSelector", "hunter2").Do(ctx).Error(); err == nil {
 		t.Error("GET of a missing Secret: got no error, want one")
 	}
-	c.closeConnections()
+	c.CloseConnections()
 	s.Close()
-	if err := c.heartbeats.Patch("application/json").Resource("nodes").Name("hunter2").SubResource("status").Do(ctx).Error(); err == nil {
+	if err := c.Heartbeats.Patch("application/json").Resource("nodes").Name("hunter2").SubResource("status").Do(ctx).Error(); err == nil {
 		t.Error("PATCH after the server was closed: got no error, want one")
 	}
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"podd/cmd/podd/internal/cluster/apiserver"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -22,12 +24,13 @@ current-context: x
 
 // newClientFromText writes text to the file kubeconfig in dir, and returns the client that
 // newClientFromKubeconfig creates from this file.
-func newClientFromText(t interface{ Fatal(...any) }, dir, text string) (*client, error) {
+func newClientFromText(t interface{ Fatal(...any) }, dir, text string) (*apiserver.Client, error) {
 	file := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return newClientFromKubeconfig(&Options{Kubeconfig: file, ContentType: "application/json"})
+	c, _, err := newClientFromKubeconfig(&Options{Kubeconfig: file, Client: apiserver.Options{ContentType: "application/json"}})
+	return c, err
 }
 
 func TestNewClientFromKubeconfig(t *testing.T) {
@@ -42,7 +45,7 @@ func TestNewClientFromKubeconfig(t *testing.T) {
 		"exec: {apiVersion: client.authentication.k8s.io/v1, command: get-token, interactiveMode: Never}",
 	} {
 		c, err := newClientFromText(t, dir, strings.Replace(text, "token: hunter2", credential, 1))
-		if err != nil || c.host != "https://api:6443" {
+		if err != nil || c.Host != "https://api:6443" {
 			t.Errorf("credential %q: got client %+v, error %v; want a client for https://api:6443", credential, c, err)
 		}
 	}
@@ -79,8 +82,8 @@ func TestNewClientFromKubeconfig_Secrets(t *testing.T) {
 		if err != nil && strings.Contains(err.Error()+newProblem(err).message, "hunter2") {
 			t.Fatalf("got error %v, want one without \"hunter2\"", err)
 		}
-		if c != nil && strings.Contains(c.host, "hunter2") {
-			t.Fatalf("got a client for %s, want a host without \"hunter2\"", c.host)
+		if c != nil && strings.Contains(c.Host, "hunter2") {
+			t.Fatalf("got a client for %s, want a host without \"hunter2\"", c.Host)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"context"
@@ -18,39 +18,39 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// An origin identifies a cluster by the UIDs of the Service default/kubernetes and of this Node.
+// An Origin identifies a cluster by the UIDs of the Service default/kubernetes and of this Node.
 // An API server that has lost its data creates the Service with another UID. If a user deletes
 // one of the two objects, the remaining object still identifies the cluster.
-type origin struct {
+type Origin struct {
 	// CADigest is the digest of the CA that the kubeconfig trusts.
 	CADigest   string    `json:"authority"`
 	ServiceUID types.UID `json:"service,omitempty"` // "" if the Service does not exist or podd may not read it
 	NodeUID    types.UID `json:"node,omitempty"`    // "" if the Node does not exist
 }
 
-// isSameCluster reports whether o and previous identify the same cluster. This is the case if they
-// have a UID in common. isSameCluster also returns true if previous has no UIDs.
-func (o origin) isSameCluster(previous origin) bool {
+// IsSameCluster reports whether o and previous identify the same cluster. This is the case if they
+// have a UID in common. IsSameCluster also returns true if previous has no UIDs.
+func (o Origin) IsSameCluster(previous Origin) bool {
 	return previous.ServiceUID+previous.NodeUID == "" || o.ServiceUID != "" && o.ServiceUID == previous.ServiceUID || o.NodeUID != "" && o.NodeUID == previous.NodeUID
 }
 
-// hasMoved reports whether the kubeconfigs of o and previous trust different CAs. In this case the
+// HasMoved reports whether the kubeconfigs of o and previous trust different CAs. In this case the
 // user has moved the node to another cluster.
-func (o origin) hasMoved(previous origin) bool { return o.CADigest != previous.CADigest }
+func (o Origin) HasMoved(previous Origin) bool { return o.CADigest != previous.CADigest }
 
-// fetchOrigin reads the Service default/kubernetes and the Node from the API server and returns the
+// FetchOrigin reads the Service default/kubernetes and the Node from the API server and returns the
 // origin. A UID is "" if its object does not exist or may not be read.
-func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
-	o := origin{CADigest: c.caDigest}
+func (c *Client) FetchOrigin(ctx context.Context, node string) (Origin, error) {
+	o := Origin{CADigest: c.CADigest}
 	var s v1.Service
 	var n v1.Node
-	err := c.do(ctx, c.core.Get().Namespace(v1.NamespaceDefault).Resource("services").Name("kubernetes"), &s)
+	err := c.Do(ctx, c.Core.Get().Namespace(v1.NamespaceDefault).Resource("services").Name("kubernetes"), &s)
 	if err == nil {
 		o.ServiceUID = s.UID
 	} else if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return o, err
 	}
-	if err = c.do(ctx, c.core.Get().Resource("nodes").Name(node), &n); err == nil {
+	if err = c.Do(ctx, c.Core.Get().Resource("nodes").Name(node), &n); err == nil {
 		o.NodeUID = n.UID
 	} else if !apierrors.IsNotFound(err) {
 		return o, err
@@ -58,9 +58,9 @@ func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
 	return o, nil
 }
 
-// authorityDigest returns the digest of the CA in config, or of the host in the server's URL if
+// AuthorityDigest returns the digest of the CA in config, or of the host in the server's URL if
 // config has no CA.
-func authorityDigest(config *rest.Config) (string, error) {
+func AuthorityDigest(config *rest.Config) (string, error) {
 	ca := config.CAData
 	if len(ca) == 0 && config.CAFile != "" {
 		var err error
@@ -75,12 +75,12 @@ func authorityDigest(config *rest.Config) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// errInvalidOrigin is the error of readOrigin if the content of the file is invalid.
-var errInvalidOrigin = errors.New("invalid content")
+// ErrInvalidOrigin is the error of ReadOrigin if the content of the file is invalid.
+var ErrInvalidOrigin = errors.New("invalid content")
 
-// readOrigin returns the stored origin, or the zero origin if the file does not exist. The error
-// wraps errInvalidOrigin if the content is invalid.
-func readOrigin(path string) (o origin, err error) {
+// ReadOrigin returns the stored origin, or the zero origin if the file does not exist. The error
+// wraps ErrInvalidOrigin if the content is invalid.
+func ReadOrigin(path string) (o Origin, err error) {
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -89,14 +89,14 @@ func readOrigin(path string) (o origin, err error) {
 		return o, fmt.Errorf("reading the stored identity of the cluster: %w", err)
 	}
 	if err := json.Unmarshal(text, &o); err != nil {
-		return origin{}, fmt.Errorf("reading the stored identity of the cluster in %s: %w: %w", path, errInvalidOrigin, err)
+		return Origin{}, fmt.Errorf("reading the stored identity of the cluster in %s: %w: %w", path, ErrInvalidOrigin, err)
 	}
 	return o, nil
 }
 
-// write stores the origin in the file at path. The file must survive a power failure, because the
+// Write stores o in the file at path. The file must survive a power failure, because the
 // API server may lose its data in the same power failure.
-func (o origin) write(path string) error {
+func (o Origin) Write(path string) error {
 	data, err := json.Marshal(o)
 	if err == nil {
 		err = atomicfile.Write(path, data)

@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"bufio"
@@ -17,13 +17,13 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// A watchStream reads the events of a watch in the goroutine that calls next. podd does not use the
+// A WatchStream reads the events of a watch in the goroutine that calls Next. podd does not use the
 // watches of client-go, because each of them needs an additional goroutine, and a node has a watch
 // for each ConfigMap and Secret.
-type watchStream struct {
+type WatchStream struct {
 	body         io.ReadCloser
 	negotiator   runtime.ClientNegotiator
-	decoder      watch.Decoder // nil until next is called
+	decoder      watch.Decoder // nil until Next is called
 	requestedEnd time.Time     // the requested end of the watch
 	overdueTimer *time.Timer   // cancels the watch with errWatchOverdue
 }
@@ -37,32 +37,32 @@ var errWatchOverdue = errors.New("the API server did not end the watch after the
 // loss, because an API server accepts resource versions that it has not reached yet.
 var errWatchInterrupted = errors.New("the watch ended before the requested timeout")
 
-// watch starts a watch of the changes after a resource version. It fails if the response does not
-// begin within requestTimeout. The timeout of the watch is random, between timeout and twice
+// Watch starts a watch of the changes after a resource version. It fails if the response does not
+// begin within RequestTimeout. The timeout of the watch is random, between timeout and twice
 // timeout. cancel must be the cancel function of ctx. It is called with errWatchOverdue if neither
-// the server nor a proxy has ended the watch within requestTimeout after the timeout of the watch.
+// the server nor a proxy has ended the watch within RequestTimeout after the timeout of the watch.
 // As in client-go, watches are not rate-limited.
-func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string, timeout time.Duration) (*watchStream, error) {
+func (c *Client) Watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string, timeout time.Duration) (*WatchStream, error) {
 	seconds := int64((timeout + rand.N(timeout)) / time.Second)
 	q = q.Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.FormatInt(seconds, 10)).Throttle(nil)
 	requestedEnd := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // 1 % less, because the server's clock may run faster
-	responseTimer := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
+	responseTimer := time.AfterFunc(RequestTimeout, func() { cancel(context.DeadlineExceeded) })
 	body, err := q.Stream(ctx)
 	responseTimer.Stop()
 	if err == nil {
-		overdueTimer := time.AfterFunc(time.Duration(seconds)*time.Second+requestTimeout, func() { cancel(errWatchOverdue) })
-		return &watchStream{body: body, negotiator: c.watchNegotiator, requestedEnd: requestedEnd, overdueTimer: overdueTimer}, nil
+		overdueTimer := time.AfterFunc(time.Duration(seconds)*time.Second+RequestTimeout, func() { cancel(errWatchOverdue) })
+		return &WatchStream{body: body, negotiator: c.watchNegotiator, requestedEnd: requestedEnd, overdueTimer: overdueTimer}, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return nil, c.withHost(err)
+	return nil, c.WithHost(err)
 }
 
-// next blocks until the next event and returns it. It returns io.EOF if the watch ended at the
+// Next blocks until the next event and returns it. It returns io.EOF if the watch ended at the
 // requested time, and errWatchInterrupted if the watch ended earlier.
-func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error) {
+func (s *WatchStream) Next() (kind watch.EventType, o runtime.Object, err error) {
 	if s.decoder == nil {
 		err = s.newDecoder()
 	}
@@ -80,7 +80,7 @@ func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error)
 // newDecoder sets decoder. It detects the format of the response by the first byte. JSON begins
 // with a brace. A protobuf frame begins with the length of the frame, and the first byte of the
 // length is less than a brace.
-func (s *watchStream) newDecoder() error {
+func (s *WatchStream) newDecoder() error {
 	r := bufio.NewReaderSize(s.body, 16) // the decoder also reads the bytes in this buffer
 	first, err := r.Peek(1)
 	if err != nil {
@@ -102,8 +102,8 @@ func (s *watchStream) newDecoder() error {
 	return nil
 }
 
-// close closes the connection of the watch.
-func (s *watchStream) close() {
+// Close closes the connection of the watch.
+func (s *WatchStream) Close() {
 	s.overdueTimer.Stop()
 	_ = s.body.Close()
 }

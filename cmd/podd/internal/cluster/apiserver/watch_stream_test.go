@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestWatchStream checks that a watchStream reads events in JSON and in protobuf. At the end of the
+// TestWatchStream checks that a WatchStream reads events in JSON and in protobuf. At the end of the
 // stream, the error must distinguish the requested end of the watch from an interruption.
 func TestWatchStream(t *testing.T) {
 	codecs := serializer.NewCodecFactory(newScheme()).WithoutConversion()
@@ -30,7 +30,7 @@ func TestWatchStream(t *testing.T) {
 		frames := info.StreamSerializer.Framer.NewFrameWriter(&stream)
 		var firstEnd int // offset of the end of the first event
 		for i, name := range []string{"a", "b"} {
-			object := encode(t, info.Serializer, newConfigMap(name, "1"))
+			object := encode(t, info.Serializer, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"a": "1"}})
 			event := encode(t, info.StreamSerializer.Serializer, &metav1.WatchEvent{Type: string(watch.Added), Object: runtime.RawExtension{Raw: object}})
 			if _, err := frames.Write(event); err != nil {
 				t.Fatal(err)
@@ -55,19 +55,19 @@ func TestWatchStream(t *testing.T) {
 			{"unexpected EOF", io.MultiReader(bytes.NewReader(stream.Bytes()[:firstEnd]), iotest.ErrReader(io.ErrUnexpectedEOF)), []string{"a"}, 0, errWatchInterrupted},
 			{"connection reset", io.MultiReader(bytes.NewReader(stream.Bytes()[:firstEnd]), iotest.ErrReader(syscall.ECONNRESET)), []string{"a"}, 0, errWatchInterrupted},
 		} {
-			c := &watchStream{body: io.NopCloser(test.from), negotiator: streams, requestedEnd: time.Now().Add(test.left)}
+			c := &WatchStream{body: io.NopCloser(test.from), negotiator: streams, requestedEnd: time.Now().Add(test.left)}
 			for _, want := range test.want {
-				kind, o, err := c.next()
+				kind, o, err := c.Next()
 				if m, ok := o.(*v1.ConfigMap); err != nil || kind != watch.Added || !ok || m.Name != want || m.Data["a"] != "1" {
 					t.Fatalf("%s, %s: got event %s of %v, error %v; want event ADDED of the ConfigMap %q", contentType, test.name, kind, o, err, want)
 				}
 			}
-			if _, _, err := c.next(); err != test.end {
+			if _, _, err := c.Next(); err != test.end {
 				t.Errorf("%s, %s: got error %v after the last event, want %v", contentType, test.name, err, test.end)
 			}
 		}
-		broken := &watchStream{body: io.NopCloser(bytes.NewReader(bytes.Replace(stream.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), negotiator: streams}
-		if _, _, err := broken.next(); err == nil || errors.Is(err, io.EOF) || err == errWatchInterrupted {
+		broken := &WatchStream{body: io.NopCloser(bytes.NewReader(bytes.Replace(stream.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), negotiator: streams}
+		if _, _, err := broken.Next(); err == nil || errors.Is(err, io.EOF) || err == errWatchInterrupted {
 			t.Errorf("%s, invalid event: got error %v; want a decoding error", contentType, err)
 		}
 	}
