@@ -4,8 +4,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/manifest/volumeplugin"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
+	"podd/reconcile/render"
 	"podd/reconcile/state"
 )
 
@@ -38,6 +41,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 	}
 	r.Finished, r.IsEndRecorded = s.PlanInput.History.Finished, s.IsEndRecorded()
 	allocated, actual := plan.WithAllocatedSizes(&s.PlanInput), plan.WithActualSizes(&s.PlanInput)
+	r.VolumePlugins = volumePlugins(s.PlanInput.Desired, s.Refs)
 	r.ReservedVersions, r.IsResizePending = []*manifest.Pod{allocated}, plan.IsResizePending(&s.PlanInput)
 	if actual != allocated {
 		r.ReservedVersions = append(r.ReservedVersions, actual)
@@ -49,4 +53,26 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		}
 	}
 	return r
+}
+
+// volumePlugins returns state.Report.VolumePlugins for p, which refers to the objects in r.
+func volumePlugins(p *manifest.Pod, r *refs.Resolved) map[string]string {
+	var plugins map[string]string
+	for i := range p.Object.Spec.Volumes {
+		v := &p.Object.Spec.Volumes[i]
+		plugin := ""
+		if c := r.CSI(v); c != nil {
+			plugin = volumeplugin.CSI(c.Driver)
+		} else if c := r.Claim(render.ClaimName(p, v)); c != nil {
+			plugin = volumeplugin.Name(v, c.Volume)
+		}
+		if plugin == "" {
+			continue
+		}
+		if plugins == nil {
+			plugins = map[string]string{}
+		}
+		plugins[v.Name] = plugin
+	}
+	return plugins
 }

@@ -30,6 +30,9 @@ type PodView struct {
 	OutdatedStoppingContainers int `json:"outdatedStopping,omitempty"`
 	// SandboxID is the CRI id of the pod's sandbox; "" if no sandbox is running.
 	SandboxID string `json:"sandbox,omitempty"`
+	// VolumePlugins contains the kubelet's name of the plugin of each volume for which Pod does not determine
+	// the plugin, such as a claim, by the name of the volume.
+	VolumePlugins map[string]string `json:"-"`
 	// RuntimeContainers counts the containers of the pod in the runtime.
 	RuntimeContainers ContainerCounts `json:"-"`
 	// Exists is set if the pod has anything on the host: a sandbox, a container, a

@@ -50,6 +50,9 @@ type Report struct {
 	// OnDiskOnly reports whether no process of the pod runs and removing its data on disk
 	// failed.
 	OnDiskOnly bool
+	// VolumePlugins contains the kubelet's name of the plugin of each volume for which the manifest does not
+	// determine the plugin, such as a claim, by the name of the volume.
+	VolumePlugins map[string]string
 	// Observed contains the incarnations on which the decision is based.
 	Observed []runtime.Incarnation
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
@@ -69,7 +72,7 @@ type PullInProgress struct {
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
 		r.Finished == later.Finished && r.TerminatingEviction == later.TerminatingEviction && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.Insufficient == later.Insufficient && r.DecisionSince.Equal(later.DecisionSince) &&
-		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && hasSameContainers(r.Observed, later.Observed) && reflect.DeepEqual(r.Decision, later.Decision)
+		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && maps.Equal(r.VolumePlugins, later.VolumePlugins) && hasSameContainers(r.Observed, later.Observed) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 
 // hasSameContainers reports whether two observations have the same containers in the same states.

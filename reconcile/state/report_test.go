@@ -22,6 +22,7 @@ func TestReport_Equal(t *testing.T) {
 		"replaced":          {report(runtime.Container{ID: "b", State: runtime.Running}), false},
 		"another container": {report(runtime.Container{ID: "a", State: runtime.Running}, runtime.Container{ID: "b", State: runtime.Exited}), false},
 		"no sandbox":        {&Report{}, false},
+		"other plugin":      {&Report{Observed: r.Observed, VolumePlugins: map[string]string{"data": "kubernetes.io/nfs"}}, false},
 	} {
 		if got := r.Equal(test.later); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)

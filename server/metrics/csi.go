@@ -18,8 +18,8 @@ func newDriverCounts() driverCounts {
 }
 
 // RecordDriverCall records a call of a CSI driver. method is the full gRPC method, such as
-// "/csi.v1.Node/NodeStageVolume". The label migrated is always false, because podd does not
-// migrate in-tree volume plugins to CSI.
+// "/csi.v1.Node/NodeStageVolume". The label migrated is always false, also for an in-tree volume of a cloud
+// that a CSI driver provides, because podd translates such a volume before it is used.
 func (c driverCounts) RecordDriverCall(driver, method, code string, duration time.Duration) {
 	c.driverDuration.WithLabelValues(driver, method, code, "false").Observe(duration.Seconds())
 }

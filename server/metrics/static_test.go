@@ -86,12 +86,15 @@ func TestHandler_Volumes(t *testing.T) {
 		"deleted while it runs":   {true, 1, "3", "3"},
 		"deleted and not running": {true, 0, "", "3"},
 	} {
-		v := &server.PodView{Pod: p.DeepCopy(), SandboxID: "s1", RuntimeContainers: server.ContainerCounts{Running: test.running}}
+		v := &server.PodView{Pod: p.DeepCopy(), SandboxID: "s1", VolumePlugins: map[string]string{"device": "kubernetes.io/csi:disk.example.com"}, RuntimeContainers: server.ContainerCounts{Running: test.running}}
 		if test.isDeleted {
 			v.Pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(4000, 0)}
 		}
 		in.State = server.NewLatestView(&server.View{Pods: []*server.PodView{v}})
 		got := scrape(New(m.o).Handler(in), "/metrics")
+		if want := `volume_manager_total_volumes{plugin_name="kubernetes.io/csi:disk.example.com",state="actual_state_of_world"} 1`; !strings.Contains(got, want+"\n") {
+			t.Errorf("%s: got no line %s", name, want)
+		}
 		for state, want := range map[string]string{"desired_state_of_world": test.wantDesired, "actual_state_of_world": test.wantEmptyDirs} {
 			line := `volume_manager_total_volumes{plugin_name="kubernetes.io/empty-dir",state="` + state + `"} `
 			if _, after, _ := strings.Cut(got, line); !strings.HasPrefix(after, want) || want == "" && after != "" {

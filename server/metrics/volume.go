@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -114,10 +115,11 @@ func (s stateCollector) collectVolumes(v *server.View, emit emitter) {
 		isNeeded := p.RuntimeContainers.Running > 0 || p.Pod.DeletionTimestamp == nil && !isTerminal(p.Pod) && !s.isRejected(p)
 		used := usedVolumes(&p.Pod.Spec)
 		for i := range p.Pod.Spec.Volumes {
-			if !used[p.Pod.Spec.Volumes[i].Name] {
+			v := &p.Pod.Spec.Volumes[i]
+			if !used[v.Name] {
 				continue
 			}
-			kind := volumeplugin.Name(&p.Pod.Spec.Volumes[i], nil)
+			kind := cmp.Or(p.VolumePlugins[v.Name], volumeplugin.Name(v, nil))
 			if isNeeded {
 				desired[kind]++
 			}

@@ -266,7 +266,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	p := &server.PodView{
 		Pod: r.Pod, Exists: r.ExistsOnNode, IsCurrent: isCurrent(r, desired),
 		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), NeedsUser: d.NeedsUser,
-		Since: r.DecisionSince, NextCheck: d.WakeAt,
+		VolumePlugins: r.VolumePlugins, Since: r.DecisionSince, NextCheck: d.WakeAt,
 	}
 	if p.Pod == nil {
 		p.Pod = newUnknownPod(r.Key, d.Phase)
