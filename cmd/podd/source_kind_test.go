@@ -17,8 +17,9 @@ var kindAPIUsers = map[string]string{
 	"manifest":                  "defines the kinds of sources and their traits",
 	"manifest/decode":           "sets the traits, and the validation and annotations of a pod of an API server",
 	"manifest/merge":            "defines the precedence of the kinds of sources",
-	"cmd/podd/internal/cluster": "implements the source of this kind",
 	"cmd/podd/internal/offline": "lists the sources that the daemon would start",
+
+	"cmd/podd/internal/cluster/boundpods": "implements the source of this kind",
 }
 
 // TestKindAPI checks that only the packages in kindAPIUsers use manifest.KindAPI.

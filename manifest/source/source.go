@@ -35,7 +35,7 @@ import (
 )
 
 // A Source provides desired pods. Dir and URL implement Source. The source of the pods of a cluster
-// is in package cmd/podd/internal/cluster.
+// is in package cmd/podd/internal/cluster/boundpods.
 type Source interface {
 	// Name returns the value of Batch.Source: a path, or a URL without userinfo and query. It is
 	// unique among the sources of one podd and contains no secret.

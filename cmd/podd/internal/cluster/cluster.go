@@ -12,137 +12,81 @@ import (
 
 	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/cluster/backoff"
+	"podd/cmd/podd/internal/cluster/boundpods"
+	"podd/cmd/podd/internal/cluster/configsource"
+	"podd/cmd/podd/internal/cluster/credential"
+	"podd/cmd/podd/internal/cluster/csinode"
+	"podd/cmd/podd/internal/cluster/eventsender"
+	"podd/cmd/podd/internal/cluster/expansion"
+	"podd/cmd/podd/internal/cluster/inuse"
+	"podd/cmd/podd/internal/cluster/lease"
+	"podd/cmd/podd/internal/cluster/nodesync"
+	"podd/cmd/podd/internal/cluster/objects"
+	"podd/cmd/podd/internal/cluster/podwriter"
+	"podd/cmd/podd/internal/cluster/review"
+	"podd/cmd/podd/internal/cluster/volumelimit"
 	"podd/cmd/podd/internal/cluster/watchable"
-	"podd/manifest"
 	"podd/server"
 )
 
-// Options configures a Cluster. The bools, Taints, ProviderID, ProvidedIP, BootstrapKubeconfig and
-// all fields whose comment allows nil or 0 are optional. All other fields are required.
+// Options configures a Cluster. The bools and all fields whose comment allows nil or 0 are optional. All
+// other fields are required.
 type Options struct {
-	Kubeconfig string // path of the kubeconfig
-	// BootstrapKubeconfig is the path of a kubeconfig. If Kubeconfig has no valid credential,
-	// podd requests a client certificate with BootstrapKubeconfig and writes Kubeconfig. ""
-	// disables this.
-	BootstrapKubeconfig string
-	// CertDir is the directory of the certificates that podd requests. If RotateCertificates is
-	// set, podd renews the client certificate.
-	CertDir            string
-	RotateCertificates bool
+	Credential credential.Config
 	// RequestServingCert is set if podd requests and renews the serving certificate of the kubelet
 	// API.
 	RequestServingCert bool
 	// Reviews configures how the API server authenticates and authorizes clients of the kubelet API.
 	// If nil, podd does not send clients' requests to the API server for review.
-	Reviews    *ReviewOptions
+	Reviews    *review.Options
 	OriginFile string            // path of the file that stores which cluster has bound the pods
 	Client     apiserver.Options // configures the requests
 
-	NodeName     string     // name of the Node
-	RegisterNode bool       // create the Node if it does not exist
-	Taints       []v1.Taint // taints of a Node that podd creates
-	// Unschedulable is spec.unschedulable of a Node that podd creates.
-	Unschedulable bool
-	ProviderID    string // spec.providerID of a Node that podd creates; "" for none
-	// HasExternalCloud is set if a cloud controller sets the addresses of the Node and removes its
-	// initial taint. ProvidedIP contains the addresses that the user has configured, or "". podd
-	// passes ProvidedIP to the cloud controller in an annotation of the Node.
-	HasExternalCloud             bool
-	ProvidedIP                   string
-	EnableControllerAttachDetach bool // the attach-detach controller attaches the volumes of this node
+	NodeName string // name of the Node
 	// IsNewHost reports whether no agent on this host has synced the Node or allocated devices before. If
 	// the Node exists, it describes an earlier host with the same name, and its extended resources are
 	// set to 0.
-	IsNewHost bool
-	// NodeSyncedFile is the path of an empty file that podd creates after it has synced the Node. If the
-	// file exists, the host is not new.
-	NodeSyncedFile string
-
-	// UpdateFrequency is the interval at which podd compares the status of the Node in the API
-	// server with the status of this node. ReportFrequency is the interval after which podd sends
-	// an unchanged status again.
-	UpdateFrequency, ReportFrequency time.Duration
-	LeaseDuration                    time.Duration // duration of the node's Lease, in whole seconds
+	IsNewHost     bool
+	Node          nodesync.Config // describes the Node
+	LeaseDuration time.Duration   // duration of the node's Lease, in whole seconds
 
 	// Events is the source of the events that are sent to the API server. If nil, no events are
 	// sent.
 	Events server.EventLog
-	// OnRenewal is called after each attempt to obtain a certificate, with the error of the
-	// attempt. serving is true for the serving certificate and false for the client certificate.
-	// issued is the NotBefore time of the previous certificate, or zero. OnRenewal may be called
-	// concurrently. It may be nil.
-	OnRenewal func(serving bool, issued time.Time, err error)
 	// CSI provides the CSI drivers of this node. If nil, the node has none.
 	CSI Drivers
-	// DisksInUse returns the names of the iSCSI and Fibre Channel volumes on this node. It may be nil. If
-	// it returns an error, its result contains the names that it could read.
-	DisksInUse func() ([]v1.UniqueVolumeName, error)
 	// OnProblem is called when the most important problem of the connection changes. Its argument
 	// is the message of this problem, or "" when the last problem is solved. Calls are sequential.
-	OnProblem func(ctx context.Context, message string)
-	// OnRejected is called when the set of pods that cannot be written to the API server changes.
-	// Its argument contains all these pods, sorted by name. Calls are sequential.
-	OnRejected func(ctx context.Context, all []Rejection)
-	// OnPodWarning is called for each event of type Warning about a certificate of a bound pod. Calls
-	// may be concurrent. It may be nil.
-	OnPodWarning func(pod *v1.Pod, reason, message string)
+	OnProblem    func(ctx context.Context, message string)
+	OnRejected   func(ctx context.Context, all []podwriter.Rejection) // as in podwriter.Options
+	OnPodWarning func(pod *v1.Pod, reason, message string)            // as in objects.Options; may be nil
 	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
 	// It may be nil.
 	OnSchedulable func(schedulable bool)
 	// OnConfigSource is called when the annotation podd/config-source of the Node, or the ConfigMap that it
-	// names, has changed since the last call. The first call is after the Node was read, also if the Node
-	// has no annotation. An outage of the API server and the deletion of the Node cause no call. If changes
-	// are fast, some of them may be skipped. Calls are sequential. A call that blocks delays later calls,
-	// the use of a new kubeconfig and the end of Run. If OnConfigSource is nil, podd sends no requests for
-	// the ConfigMap.
-	OnConfigSource func(ConfigSource)
-	// OnStatusSynced is called after the status of a pod was written to the API server. A status may
-	// contain several changes of the pod; took is the time since the first of them. Calls are
-	// sequential. It may be nil.
-	OnStatusSynced func(took time.Duration)
-	// OnRegistrationStep is called when a step of the registration of the node ends: before each attempt
-	// to create the Node, after podd has created the Node, and after each status in which the Node is
-	// ready. Calls are sequential. It may be nil.
-	OnRegistrationStep func(step RegistrationStep, at time.Time)
-	Log                *slog.Logger
+	// names, has changed, as in configsource.Follower. A call that blocks also delays the use of a new
+	// kubeconfig and the end of Run. If OnConfigSource is nil, podd sends no requests for the ConfigMap.
+	OnConfigSource func(configsource.Source)
+	OnStatusSynced func(took time.Duration) // as in podwriter.Options; may be nil
+	Log            *slog.Logger
 }
-
-// A RegistrationStep is a step of the registration of the node.
-type RegistrationStep int
-
-// The steps of the registration in their order.
-const (
-	RegistrationAttempted RegistrationStep = iota
-	NodeRegistered
-	NodeReady
-)
-
-func (o *Options) endRegistrationStep(step RegistrationStep, at time.Time) {
-	if o.OnRegistrationStep != nil {
-		o.OnRegistrationStep(step, at)
-	}
-}
-
-// checkInterval is the interval between checks of the kubeconfig for changes.
-const checkInterval = 10 * time.Second
 
 // A Cluster connects podd to an API server as a node of a Kubernetes cluster.
 type Cluster struct {
-	o Options
+	o           Options
+	credentials *credential.Manager
 	sharedState
-	resolver           resolver
-	csiDriverPublisher csiDriverPublisher // publishes the CSI drivers of this node
+	resolver           *objects.Resolver
+	csiDriverPublisher csinode.Publisher // publishes the CSI drivers of this node
 	// reviews sends TokenReviews and SubjectAccessReviews with the client of the current
 	// connection. It is nil if reviews are disabled.
-	reviews         *Reviews
-	serviceAccounts ServiceAccounts          // service accounts for credential providers
-	hasSyncedNode   bool                     // a connection has synced the Node; only runConnection uses it
-	servingIdentity *identity                // nil if podd does not request the serving certificate
-	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
-	// configSource is the argument of the last call of OnConfigSource, or nil before the first call. Only
-	// followConfigSource of the current connection uses it.
-	configSource *ConfigSource
-	problems     atomic.Pointer[problemReporter] // nil before the first connection
+	reviews         *review.Reviews
+	serviceAccounts objects.ServiceAccounts             // service accounts for credential providers
+	hasSyncedNode   bool                                // a connection has synced the Node; only runConnection uses it
+	servingIdentity *credential.Identity                // nil if podd does not request the serving certificate
+	clientIdentity  atomic.Pointer[credential.Identity] // nil if podd does not renew the client certificate
+	configSource    configsource.Follower
+	problems        atomic.Pointer[problemReporter] // nil before the first connection
 }
 
 // sharedState contains the state that several parts of a Cluster use. It is safe for concurrent use.
@@ -156,12 +100,9 @@ type sharedState struct {
 	nodes watchable.Value[apiserver.Snapshot[*v1.Node]]
 	// deletions contains the UID of each pod that is being deleted. It maps the UID to the version of
 	// the first batch from Source that contained the deletion.
-	deletions watchable.Value[map[types.UID]uint64]
-	// objects contains the objects that pods refer to.
-	objects         watchable.Value[manifest.Objects]
-	volumesInUse    volumesInUse                            // the volumes that must not be detached
-	limitErrors     watchable.Value[map[string]limitErrors] // by CSI driver
-	podCertificates podCertificateStates
+	deletions    watchable.Value[map[types.UID]uint64]
+	volumesInUse inuse.Volumes // the volumes that must not be detached
+	limitErrors  volumelimit.Errors
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
 	// status of the claim after an expansion.
 	claimUpdates watchable.Value[map[types.NamespacedName]int]
@@ -170,14 +111,39 @@ type sharedState struct {
 
 // New returns a Cluster. It sends no requests before Run is called.
 func New(o Options) *Cluster {
-	c := &Cluster{o: o}
+	c := &Cluster{o: o, credentials: &credential.Manager{Config: o.Credential, NodeName: o.NodeName, Client: o.Client, Log: o.Log}}
+	c.resolver = objects.NewResolver(objects.Options{
+		NodeName: o.NodeName, EnableControllerAttachDetach: o.Node.EnableControllerAttachDetach, Pods: &c.pods, Nodes: &c.nodes,
+		VolumesInUse: &c.volumesInUse, LimitErrors: &c.limitErrors, ClaimUpdates: &c.claimUpdates, OnPodWarning: o.OnPodWarning,
+	})
+	c.configSource = configsource.Follower{NodeName: o.NodeName, Nodes: &c.nodes, OnChange: o.OnConfigSource}
 	if o.Reviews != nil {
-		c.reviews = newReviews(*o.Reviews, o.Log)
+		c.reviews = review.New(*o.Reviews, describeError, o.Log)
 	}
 	if o.RequestServingCert {
-		c.servingIdentity = o.loadServingIdentity()
+		c.servingIdentity = c.credentials.LoadServingIdentity()
 	}
 	return c
+}
+
+// Source returns the source of the pods bound to the node. Its method Run must run concurrently with
+// Cluster.Run.
+func (c *Cluster) Source() *boundpods.Source {
+	return boundpods.New(boundpods.Options{
+		NodeName: c.o.NodeName, OriginFile: c.o.OriginFile, Client: c.api.Load, Pods: &c.pods, Nodes: &c.nodes, Objects: c.resolver.Objects, Deletions: &c.deletions, Log: c.o.Log,
+	})
+}
+
+// Reviews returns the Reviews that Options.Reviews configures, or nil if reviews are disabled. Reviews
+// fail until Run has connected.
+func (c *Cluster) Reviews() *review.Reviews { return c.reviews }
+
+// ServiceAccounts returns the service accounts of the cluster. Requests fail until Run has connected.
+func (c *Cluster) ServiceAccounts() *objects.ServiceAccounts { return &c.serviceAccounts }
+
+// CountPodCertificates returns the number of volume sources with a pod certificate by state.
+func (c *Cluster) CountPodCertificates() map[objects.PodCertificateState]int {
+	return c.resolver.CountPodCertificates()
 }
 
 // Run writes the Node and the pods to the API server whenever they change, until ctx is done. state
@@ -197,14 +163,14 @@ func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
 func (c *Cluster) runConnections(ctx context.Context, state server.Viewer, problems *problemReporter) {
 	var b backoff.Backoff
 	for ctx.Err() == nil {
-		err := c.o.bootstrap(ctx, problems)
+		err := c.credentials.Bootstrap(ctx, problems.forPart(partIdentity))
 		problems.report(ctx, partIdentity, err)
 		if err != nil {
 			backoff.Sleep(ctx, b.Next())
 			continue
 		}
-		kubeconfig := statFile(c.o.Kubeconfig)
-		api, clientIdentity, err := newClientFromKubeconfig(&c.o)
+		kubeconfig := c.credentials.KubeconfigVersion()
+		api, clientIdentity, err := c.credentials.NewClient()
 		problems.report(ctx, partKubeconfig, err)
 		if err != nil {
 			backoff.Sleep(ctx, b.Next())
@@ -215,18 +181,18 @@ func (c *Cluster) runConnections(ctx context.Context, state server.Viewer, probl
 	}
 }
 
-// runConnection runs all parts of a connection with the client api. clientIdentity is the
-// client certificate that podd renews, or nil if the kubeconfig determines the credential. kubeconfig is
-// the version of the kubeconfig file that api uses. runConnection returns when ctx is done, or when the file has
-// another version that is valid.
-func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clientIdentity *identity, state server.Viewer, problems *problemReporter, kubeconfig fileStamp) {
+// runConnection runs all parts of a connection with the client api. clientIdentity is the client
+// certificate that podd renews, or nil if the kubeconfig determines the credential. kubeconfig is the
+// version of the kubeconfig file that api uses. runConnection returns when ctx is done, or when the file
+// has another version that is valid.
+func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clientIdentity *credential.Identity, state server.Viewer, problems *problemReporter, kubeconfig credential.FileVersion) {
 	defer api.CloseConnections()
 	c.api.Store(api)
 	c.problems.Store(problems)
 	c.clientIdentity.Store(clientIdentity)
-	c.serviceAccounts.client.Store(api)
+	c.serviceAccounts.SetClient(api)
 	if c.reviews != nil {
-		c.reviews.setClient(api)
+		c.reviews.SetClient(api)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	c.nodes.Set(apiserver.Snapshot[*v1.Node]{})
@@ -235,45 +201,54 @@ func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clie
 	ownPods := apiserver.Reflector[*v1.Pod]{Client: api, Query: api.PodsQuery(c.o.NodeName), EmptyList: &v1.PodList{}, Last: lastPods, Publish: c.pods.Set, Report: problems.forPart(partPods)}
 	ownPods.WatchCount = &c.watchCount
 	ownPods.Origin = func(ctx context.Context) (apiserver.Origin, error) { return api.FetchOrigin(ctx, c.o.NodeName) }
-	w := newPodWriter(&c.o, &c.sharedState, api, state) // before the first list of this connection, because the writer waits for this list
-	c.volumesInUse.setReported(nil)
-	syncer := &nodeSyncer{o: &c.o, state: state, c: api, problems: problems, volumesInUse: &c.volumesInUse, resetsExtended: c.o.IsNewHost && !c.hasSyncedNode}
+	w := podwriter.New(podwriter.Options{
+		Client: api, State: state, NodeName: c.o.NodeName, IsAddressConfigured: c.o.Node.ProvidedIP != "", Pods: &c.pods, WatchCount: &c.watchCount, Nodes: &c.nodes, Deletions: &c.deletions,
+		OnRejected: c.o.OnRejected, OnStatusSynced: c.o.OnStatusSynced, Log: c.o.Log,
+	}) // before the first list of this connection, because the writer waits for this list
+	c.volumesInUse.SetReported(nil)
+	syncer := nodesync.New(nodesync.Options{
+		Config: c.o.Node, NodeName: c.o.NodeName, Client: api, State: state, VolumesInUse: &c.volumesInUse, CSI: c.o.CSI,
+		ResetsExtended: c.o.IsNewHost && !c.hasSyncedNode, Report: problems.forPart(partStatus), Log: c.o.Log,
+	})
 	group.Go(func() error { ownNode.Run(ctx); return nil })
 	group.Go(func() error { ownPods.Run(ctx); return nil })
-	group.Go(func() error { syncer.run(ctx, &c.nodes); return nil })
-	group.Go(func() error { w.run(ctx); return nil })
+	group.Go(func() error { syncer.Run(ctx, &c.nodes); return nil })
+	group.Go(func() error { w.Run(ctx); return nil })
 	if c.o.Events != nil {
-		group.Go(func() error { newEventSender(api, c.o.Events).run(ctx); return nil })
+		group.Go(func() error { eventsender.New(api, c.o.Events).Run(ctx); return nil })
 	}
 	group.Go(func() error {
-		c.resolver.run(ctx, api, &c.o, &c.sharedState, problems)
+		c.resolver.Run(ctx, api, problems.forPart(partServices), problems.forPart(partDrivers))
 		return nil
 	})
 	group.Go(func() error {
-		c.csiDriverPublisher.run(ctx, api, &c.o, &c.nodes, problems.forPart(partCSINode))
+		c.csiDriverPublisher.Run(ctx, csinode.Options{Client: api, NodeName: c.o.NodeName, CSI: c.o.CSI, Nodes: &c.nodes, Report: problems.forPart(partCSINode)})
 		return nil
 	})
-	group.Go(func() error { c.followConfigSource(ctx, api, problems.forPart(partConfigSource)); return nil })
+	if c.o.OnConfigSource != nil {
+		group.Go(func() error { c.configSource.Run(ctx, api, problems.forPart(partConfigSource)); return nil })
+	}
 	if c.o.CSI != nil {
-		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
-		limits := &volumeLimitUpdater{o: &c.o, drivers: &c.resolver.drivers, limitErrors: &c.limitErrors}
-		group.Go(func() error { limits.run(ctx); return nil })
+		expansions := &expansion.Reporter{Client: api, Volumes: c.o.CSI, Objects: c.resolver.Objects, Updates: &c.claimUpdates}
+		group.Go(func() error { expansions.Run(ctx); return nil })
+		limits := &volumelimit.Updater{Drivers: c.o.CSI, Specs: c.resolver.Drivers, Errors: &c.limitErrors, Log: c.o.Log}
+		group.Go(func() error { limits.Run(ctx); return nil })
 	}
 	group.Go(func() error {
-		(&leaseRenewer{o: &c.o, c: api, problems: problems, ownerUID: &syncer.uid}).run(ctx)
+		(&lease.Renewer{Client: api, NodeName: c.o.NodeName, Duration: c.o.LeaseDuration, OwnerUID: syncer.UID, Report: problems.forPart(partLease)}).Run(ctx)
 		return nil
 	})
 	if clientIdentity != nil {
-		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: clientPurpose, identity: clientIdentity, template: c.o.clientTemplate, onRenewed: api.CloseAfterRenewal}
-		group.Go(func() error { r.run(ctx); return nil })
+		r := c.credentials.NewClientRenewer(api, clientIdentity, problems.forPart(partIdentity))
+		group.Go(func() error { r.Run(ctx); return nil })
 	}
 	if c.servingIdentity != nil {
-		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(state, &c.nodes), onRenewed: func() {}}
-		group.Go(func() error { r.run(ctx); return nil })
+		r := c.credentials.NewServingRenewer(api, c.servingIdentity, c.servingAddresses(state), problems.forPart(partServing))
+		group.Go(func() error { r.Run(ctx); return nil })
 	}
 	group.Go(func() error {
-		for backoff.Sleep(ctx, checkInterval) {
-			mustReconnect, err := c.o.mustReconnect(kubeconfig)
+		for backoff.Sleep(ctx, credential.CheckInterval) {
+			mustReconnect, err := c.credentials.MustReconnect(kubeconfig)
 			if mustReconnect {
 				return context.Canceled // cancels the other goroutines
 			}
@@ -282,7 +257,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clie
 		return nil
 	})
 	_ = group.Wait() // returns after a change of the kubeconfig or when ctx is done
-	c.hasSyncedNode = c.hasSyncedNode || syncer.isSynced
+	c.hasSyncedNode = c.hasSyncedNode || syncer.IsSynced()
 }
 
 // Reachable reports whether the API server responds on the current connection. Reachable returns false

@@ -19,9 +19,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
+	"podd/cmd/podd/internal/cluster/credential"
+	"podd/cmd/podd/internal/cluster/nodesync"
+	"podd/cmd/podd/internal/cluster/podwriter"
 	"podd/server"
 )
 
@@ -33,21 +36,23 @@ type testNode struct {
 	state    *server.LatestView
 	mu       sync.Mutex // guards problems and rejected
 	problems []string
-	rejected []Rejection // the argument of the last call of OnRejected
-	onClose  func()      // called when connections are closed; may be nil
+	rejected []podwriter.Rejection // the argument of the last call of OnRejected
+	onClose  func()                // called when connections are closed; may be nil
 }
 
 // runNode starts a testNode, lets 2 s pass and calls test. prepare may change the node and its
 // options before the start; prepare may be nil.
 func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: localNode()})}
+		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.LocalNode()})}
 		o := &Options{
-			Kubeconfig: "/none", Client: apiserver.Options{ContentType: "application/json", QPS: 50, Burst: 100}, NodeName: "n1", RegisterNode: true,
-			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
-			NodeSyncedFile: filepath.Join(t.TempDir(), "node-synced"), Log: slog.New(slog.DiscardHandler),
+			Credential: credential.Config{Kubeconfig: "/none"}, Client: apiserver.Options{ContentType: "application/json", QPS: 50, Burst: 100}, NodeName: "n1",
+			Node: nodesync.Config{
+				RegisterNode: true, UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, NodeSyncedFile: filepath.Join(t.TempDir(), "node-synced"),
+			},
+			LeaseDuration: 40 * time.Second, Log: slog.New(slog.DiscardHandler),
 			OnProblem:  func(_ context.Context, why string) { l.mu.Lock(); l.problems = append(l.problems, why); l.mu.Unlock() },
-			OnRejected: func(_ context.Context, all []Rejection) { l.mu.Lock(); l.rejected = all; l.mu.Unlock() },
+			OnRejected: func(_ context.Context, all []podwriter.Rejection) { l.mu.Lock(); l.rejected = all; l.mu.Unlock() },
 		}
 		if prepare != nil {
 			prepare(l, o)
@@ -67,23 +72,12 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 	})
 }
 
-// newTestClient returns a client that sends its requests to the API server api.
-func newTestClient(t *testing.T, api http.RoundTripper, o apiserver.Options) *apiserver.Client {
-	t.Helper()
-	o.ContentType = "application/json"
-	c, err := apiserver.New(&rest.Config{Host: "https://api", Transport: api}, &o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // connect runs a connection of l.cluster to api until ctx is done or the kubeconfig has changed. It then
 // closes done.
 func (l *testNode) connect(ctx context.Context, api *fakeAPI) (done <-chan struct{}) {
 	l.t.Helper()
 	o := &l.cluster.o
-	c := newTestClient(l.t, api, o.Client)
+	c := clustertest.NewClient(l.t, api, o.Client)
 	c.CloseConnections = func() {
 		if l.onClose != nil {
 			l.onClose()
@@ -91,7 +85,10 @@ func (l *testNode) connect(ctx context.Context, api *fakeAPI) (done <-chan struc
 	}
 	s, ended := newProblemReporter(o), make(chan struct{})
 	go s.run(ctx)
-	go func() { defer close(ended); l.cluster.runConnection(ctx, c, nil, l.state, s, statFile(o.Kubeconfig)) }()
+	go func() {
+		defer close(ended)
+		l.cluster.runConnection(ctx, c, nil, l.state, s, l.cluster.credentials.KubeconfigVersion())
+	}()
 	return ended
 }
 
@@ -136,7 +133,7 @@ func (l *testNode) readyStatus() v1.ConditionStatus {
 	if l.node == nil {
 		return ""
 	}
-	return nodeCondition(l.t, l.node, v1.NodeReady).Status
+	return clustertest.NodeCondition(l.t, l.node, v1.NodeReady).Status
 }
 
 // TestRun checks that podd creates the Node and the Lease, and that it sends a changed status at once.
@@ -158,7 +155,7 @@ func TestRun(t *testing.T) {
 		if n := l.countRequests("PATCH nodes"); n[0] != 0 {
 			t.Errorf("new View with the same Node: got %d patches of the Node, want none", n[0])
 		}
-		next, down := v, localNode()
+		next, down := v, clustertest.LocalNode()
 		down.Status.Conditions[1].Status = v1.ConditionFalse
 		next.Revision, next.NodeObject = v.Revision+1, down
 		l.state.Publish(&next)
@@ -173,7 +170,7 @@ func TestRun(t *testing.T) {
 // loopback address, and that podd sends every later address at once.
 func TestRun_Addresses(t *testing.T) {
 	nodeWithIP := func(ip string) *v1.Node {
-		n := localNode()
+		n := clustertest.LocalNode()
 		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}, {Type: v1.NodeHostName, Address: "n1"}}
 		return n
 	}
@@ -220,7 +217,7 @@ func TestRun_Idle(t *testing.T) {
 // send them after an upgrade of the API server.
 func TestRun_NoDeclaredFeatures(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
-		n := localNode()
+		n := clustertest.LocalNode()
 		n.Status.DeclaredFeatures = []string{"A"}
 		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: n})
 		l.dropNodeFields = func(n *v1.Node) { n.Status.DeclaredFeatures = nil }
@@ -251,13 +248,13 @@ func TestRun_Outage(t *testing.T) {
 		{"unreachable", func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }, "cannot be reached: connection refused"},
 		{"slow", func(q *http.Request) (*http.Response, error) { <-q.Context().Done(); return nil, q.Context().Err() }, "within 10s"},
 		{"forbidden", func(*http.Request) (*http.Response, error) {
-			return errorResponse(apierrors.NewForbidden(nodesResource, "n1", nil)), nil
+			return clustertest.ErrorResponse(apierrors.NewForbidden(nodesResource, "n1", nil)), nil
 		}, "system:node:NAME"},
 		{"unauthorized", func(*http.Request) (*http.Response, error) {
-			return errorResponse(apierrors.NewUnauthorized("no")), nil
+			return clustertest.ErrorResponse(apierrors.NewUnauthorized("no")), nil
 		}, "401 Unauthorized"},
 		{"server error", func(*http.Request) (*http.Response, error) {
-			return errorResponse(apierrors.NewInternalError(syscall.EIO)), nil
+			return clustertest.ErrorResponse(apierrors.NewInternalError(syscall.EIO)), nil
 		}, "returned status 500"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -296,15 +293,15 @@ func TestRun_Outage(t *testing.T) {
 // file is invalid, and ends the connection when the file contains another valid kubeconfig.
 func TestRun_KubeconfigChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	valid := strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)
+	valid := strings.Replace(clustertest.Kubeconfig, ", certificate-authority: ca.crt", "", 1)
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(valid)
-	runNode(t, func(_ *testNode, o *Options) { o.Kubeconfig = file }, func(l *testNode) {
-		for _, invalid := range []string{"", valid[:60], kubeconfig} {
+	runNode(t, func(_ *testNode, o *Options) { o.Credential.Kubeconfig = file }, func(l *testNode) {
+		for _, invalid := range []string{"", valid[:60], clustertest.Kubeconfig} {
 			write(invalid)
 			l.advance(15 * time.Second)
 			l.countRequests()
@@ -363,7 +360,7 @@ func TestProblemReporter(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "n1", errors.New("no"))
 	}
 	for _, r := range []partResult{{partLease, forbidden("leases")}, {partNode, forbidden("nodes")}, {partLease, nil}, {partPods, forbidden("pods")}, {partNode, nil}, {partPods, nil}} {
-		s.update(t.Context(), r, noon)
+		s.update(t.Context(), r, clustertest.Noon)
 	}
 	if len(problems) != 4 || !strings.Contains(problems[0], "leases") || !strings.Contains(problems[1], "nodes") || !strings.Contains(problems[2], "pods") || problems[3] != "" {
 		t.Errorf("got problems %q; want four messages: three that contain \"leases\", \"nodes\" and \"pods\", and an empty one", problems)
@@ -394,7 +391,7 @@ func TestRun_NodeDeleted(t *testing.T) {
 // TestRun_NoRegister checks that podd does not create the Node if RegisterNode is false, but uses a
 // Node that another client creates.
 func TestRun_NoRegister(t *testing.T) {
-	prepare := func(_ *testNode, o *Options) { o.RegisterNode = false }
+	prepare := func(_ *testNode, o *Options) { o.Node.RegisterNode = false }
 	runNode(t, prepare, func(l *testNode) {
 		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.storedNode() != nil {
 			t.Errorf("before another client created the Node: got problems %q, node %v; want one problem that contains \"--register-node=false\", and no Node", problems, l.storedNode())
@@ -429,10 +426,10 @@ func TestLeaseRenewer_Conflict(t *testing.T) {
 // TestReflector_ShortWatches checks that podd sends few requests if a proxy ends every watch at once.
 func TestReflector_ShortWatches(t *testing.T) {
 	prepare := func(l *testNode, o *Options) {
-		o.RegisterNode = false
+		o.Node.RegisterNode = false
 		l.fault = func(q *http.Request) (*http.Response, error) {
 			if q.URL.Query().Get("watch") != "" {
-				return &http.Response{StatusCode: 200, Header: jsonType, Body: http.NoBody}, nil
+				return &http.Response{StatusCode: 200, Header: clustertest.JSONType, Body: http.NoBody}, nil
 			}
 			l.fakeAPI.mu.Lock()
 			defer l.fakeAPI.mu.Unlock()

@@ -21,18 +21,22 @@ import (
 
 	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/cluster/backoff"
+	"podd/cmd/podd/internal/cluster/clustertest"
+	"podd/cmd/podd/internal/cluster/configsource"
 )
 
 // A configNode is a testNode that records the calls of OnConfigSource.
 type configNode struct {
 	*testNode
-	mu    sync.Mutex // guards calls
+	mu    sync.Mutex // guards all following fields
 	calls []string   // in the form that describe returns
+	// lastVersion is the ResourceVersion in the last call.
+	lastVersion string
 }
 
-// describe returns the fields of a ConfigSource except ResourceVersion.
-func describe(s ConfigSource) string {
-	if s == (ConfigSource{}) {
+// describe returns the fields of a configsource.Source except ResourceVersion.
+func describe(s configsource.Source) string {
+	if s == (configsource.Source{}) {
 		return "none"
 	}
 	return fmt.Sprintf("%s/%s/%s %s %q %s", s.Namespace, s.Name, s.Key, s.UID, s.Data, s.Err)
@@ -48,9 +52,9 @@ func runConfigNode(t *testing.T, annotation string, prepare func(*configNode, *O
 		l.putNode(&v1.Node{}, "ADDED")
 		c.annotate(annotation)
 		l.putObject("configmaps", configMapOf("c1", "kubelet", "1", "other", "2"), "ADDED")
-		o.OnConfigSource = func(s ConfigSource) {
+		o.OnConfigSource = func(s configsource.Source) {
 			c.mu.Lock()
-			c.calls = append(c.calls, describe(s))
+			c.calls, c.lastVersion = append(c.calls, describe(s)), s.ResourceVersion
 			c.mu.Unlock()
 		}
 		if prepare != nil {
@@ -73,8 +77,8 @@ func configMapOf(uid types.UID, data ...string) *v1.ConfigMap {
 // fakeAPI unless the node has not started yet.
 func (c *configNode) annotate(value string) {
 	n := c.node.DeepCopy()
-	if metav1.SetMetaDataAnnotation(&n.ObjectMeta, annotationConfigSource, value); value == "" {
-		delete(n.Annotations, annotationConfigSource)
+	if metav1.SetMetaDataAnnotation(&n.ObjectMeta, configsource.Annotation, value); value == "" {
+		delete(n.Annotations, configsource.Annotation)
 	}
 	c.putNode(n, "MODIFIED")
 }
@@ -91,7 +95,7 @@ func (c *configNode) checkCalls(when string, want ...string) {
 	c.calls = nil
 }
 
-// missing is the description of a ConfigSource for a ConfigMap that does not exist.
+// missing is the description of a configsource.Source for a ConfigMap that does not exist.
 const missing = `default/conf/kubelet  "" ConfigMap default/conf does not exist`
 
 // TestConfigSource checks that podd reports each change of the annotation and of the ConfigMap once.
@@ -117,7 +121,7 @@ func TestConfigSource(t *testing.T) {
 		c.change(func() { c.putObject("configmaps", configMapOf("c2", "kubelet", ""), "MODIFIED") })
 		c.checkCalls("after the key was added with an empty value", `default/conf/kubelet c2 "" `)
 		c.change(func() {
-			c.putObject("configmaps", configMapOf("c2", "kubelet", strings.Repeat("a", maxConfigSize+1)), "MODIFIED")
+			c.putObject("configmaps", configMapOf("c2", "kubelet", strings.Repeat("a", configsource.MaxSize+1)), "MODIFIED")
 		})
 		c.checkCalls("after the value became too long", `default/conf/kubelet c2 "" key "kubelet" of ConfigMap default/conf is 1048577 bytes long; must be at most 1048576`)
 		c.change(func() { c.annotate("") })
@@ -226,7 +230,7 @@ func failConfigMaps(err *apierrors.StatusError, verbs ...string) func(*http.Requ
 			verb = "WATCH"
 		}
 		if strings.HasSuffix(q.URL.Path, "/configmaps") && slices.Contains(verbs, verb) {
-			return errorResponse(err), nil
+			return clustertest.ErrorResponse(err), nil
 		}
 		return nil, nil
 	}
@@ -269,14 +273,14 @@ func TestConfigSource_Forbidden(t *testing.T) {
 // what differs, and nothing from the previous API server after the change.
 func TestConfigSource_Reconnect(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	valid := strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)
+	valid := strings.Replace(clustertest.Kubeconfig, ", certificate-authority: ca.crt", "", 1)
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(valid)
-	runConfigNode(t, "default/conf", func(_ *configNode, o *Options) { o.Kubeconfig = file }, func(c *configNode) {
+	runConfigNode(t, "default/conf", func(_ *configNode, o *Options) { o.Credential.Kubeconfig = file }, func(c *configNode) {
 		c.checkCalls("at the start", `default/conf/kubelet c1 "1" `)
 		write(valid + "# changed\n")
 		c.advance(15 * time.Second)
@@ -289,7 +293,7 @@ func TestConfigSource_Reconnect(t *testing.T) {
 		other.annotate("default/conf")
 		other.putObject("configmaps", configMapOf("c1", "kubelet", "1"), "ADDED")
 		same := other.fakeAPI.objects.stored["configmaps/default/conf"]
-		same.SetResourceVersion(c.cluster.configSource.ResourceVersion)
+		same.SetResourceVersion(c.lastVersion)
 		other.fault = func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 		done := c.connect(ctx, other.fakeAPI)
 		c.advance(time.Minute)
@@ -308,33 +312,6 @@ func TestConfigSource_Reconnect(t *testing.T) {
 	})
 }
 
-func TestParseConfigSource(t *testing.T) {
-	for _, c := range []struct{ value, want string }{
-		{"a/b", `a/b/kubelet  "" `},
-		{"a/b.c/d_e", `a/b.c/d_e  "" `},
-		{"", `"": must be NAMESPACE/NAME or NAMESPACE/NAME/KEY`},
-		{"a", `"a": must be NAMESPACE/NAME or NAMESPACE/NAME/KEY`},
-		{"a/b/c/d", `"a/b/c/d": must be NAMESPACE/NAME or NAMESPACE/NAME/KEY`},
-		{"a.b/c", `"a.b/c": invalid namespace: `},
-		{"/b", `"/b": invalid namespace: `},
-		{"a/", `"a/": invalid name: `},
-		{"a/B", `"a/B": invalid name: `},
-		{"a/b/", `"a/b/": invalid key: `},
-		{"a/b/..", `"a/b/..": invalid key: `},
-		{"a/b c/d", `"a/b c/d": invalid name: `},
-		{strings.Repeat("\n", 1000), `"` + strings.Repeat(" ", apiserver.MaxMessageBytes) + `…": must be `},
-	} {
-		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{annotationConfigSource: c.value}}}
-		s := parseConfigSource(n)
-		if want := `//  "" annotation podd/config-source of node n1: ` + c.want; s.Err != "" && !strings.HasPrefix(describe(s), want) {
-			t.Errorf("%q: got %q, want %q", c.value, describe(s), want)
-		}
-		if s.Err == "" && describe(s) != c.want {
-			t.Errorf("%q: got %q, want %q", c.value, describe(s), c.want)
-		}
-	}
-}
-
 // TestReachable checks that the API server is reachable if it has listed the Node and responds, even with
 // errors.
 func TestReachable(t *testing.T) {
@@ -344,7 +321,7 @@ func TestReachable(t *testing.T) {
 	unreachable := func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 	slow := func(q *http.Request) (*http.Response, error) { <-q.Context().Done(); return nil, q.Context().Err() }
 	failing := func(*http.Request) (*http.Response, error) {
-		return errorResponse(apierrors.NewInternalError(syscall.EIO)), nil
+		return clustertest.ErrorResponse(apierrors.NewInternalError(syscall.EIO)), nil
 	}
 	runNode(t, func(l *testNode, _ *Options) { l.fault = unreachable }, func(l *testNode) {
 		for _, step := range []struct {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/csinode"
 	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
@@ -119,7 +118,7 @@ var disk = csi.Driver{Name: "disk.example", NodeID: "i-1", Topology: map[string]
 
 // withDrivers runs test with a node that has drivers.
 func withDrivers(t *testing.T, drivers *fakeDrivers, test func(*testNode)) {
-	runNode(t, func(_ *testNode, o *Options) { o.CSI, o.EnableControllerAttachDetach = drivers, true }, test)
+	runNode(t, func(_ *testNode, o *Options) { o.CSI, o.Node.EnableControllerAttachDetach = drivers, true }, test)
 }
 
 // storedCSINode returns the CSINode in the API server, or nil.
@@ -167,7 +166,7 @@ func TestRegistrar(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{v1.MigratedPluginsAnnotationKey: migrated, "a": "b"}, l.storedCSINode().Annotations); diff != "" {
 			t.Errorf("annotations of the CSINode after the registration (-want +got):\n%s", diff)
 		}
-		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != `{"disk.example":"i-1"}` || n.Labels["disk.example/zone"] != "a" {
+		if n := l.storedNode(); n.Annotations[csinode.AnnotationNodeIDs] != `{"disk.example":"i-1"}` || n.Labels["disk.example/zone"] != "a" {
 			t.Errorf("Node after the registration: got annotations %v, labels %v; want the node ID i-1 in an annotation, and the label disk.example/zone=a", n.Annotations, n.Labels)
 		}
 		drivers.set(func() { drivers.registered = nil })
@@ -175,7 +174,7 @@ func TestRegistrar(t *testing.T) {
 		if diff := cmp.Diff(want[:1], l.storedCSINode().Spec.Drivers); diff != "" {
 			t.Errorf("drivers in the CSINode after the end of the registration (-want +got):\n%s", diff)
 		}
-		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != "" || n.Labels["disk.example/zone"] != "a" {
+		if n := l.storedNode(); n.Annotations[csinode.AnnotationNodeIDs] != "" || n.Labels["disk.example/zone"] != "a" {
 			t.Errorf("Node after the end of the registration: got annotations %v, labels %v; want no node ID, but still the label disk.example/zone=a", n.Annotations, n.Labels)
 		}
 	})
@@ -450,7 +449,7 @@ func TestReportExpansions(t *testing.T) {
 			c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
 			l.putObject("persistentvolumeclaims", c, "MODIFIED")
 		})
-		l.advance(claimInterval)
+		l.advance(90 * time.Second) // podd reads a bound claim at this interval
 		if o := l.objects(); o.Claims[key].Status.AllocatedResources == nil {
 			t.Fatalf("before the expansion: got claim status %+v, want one with allocatedResources", o.Claims[key].Status)
 		}
@@ -492,7 +491,7 @@ func TestReportExpansions_Failed(t *testing.T) {
 				c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: "Other"}}
 				l.putObject("persistentvolumeclaims", c, "MODIFIED")
 			})
-			l.advance(claimInterval)
+			l.advance(90 * time.Second) // podd reads a bound claim at this interval
 		}
 		// fail reports a failure of the driver and returns the new status of the claim.
 		fail := func(f csi.ExpansionFailure) v1.PersistentVolumeClaimStatus {
@@ -551,31 +550,6 @@ func (l *testNode) publishedLimit() int32 {
 		return 0
 	}
 	return *n.Spec.Drivers[0].Allocatable.Count
-}
-
-// TestUpdatePeriods checks which drivers require periodic updates.
-func TestUpdatePeriods(t *testing.T) {
-	withPeriod := func(seconds *int64) *storage.CSIDriver {
-		return &storage.CSIDriver{Spec: storage.CSIDriverSpec{NodeAllocatableUpdatePeriodSeconds: seconds}}
-	}
-	for name, test := range map[string]struct {
-		stored *storage.CSIDriver
-		want   map[string]time.Duration
-	}{
-		"no CSIDriver":    {nil, map[string]time.Duration{}},
-		"no period":       {withPeriod(nil), map[string]time.Duration{}},
-		"invalid period":  {withPeriod(new(int64(0))), map[string]time.Duration{}},
-		"shortest period": {withPeriod(new(int64(10))), map[string]time.Duration{disk.Name: 10 * time.Second}},
-		"longest period":  {withPeriod(new(int64(math.MaxInt64))), map[string]time.Duration{disk.Name: math.MaxInt64 / time.Second * time.Second}},
-	} {
-		drivers := map[types.NamespacedName]*storage.CSIDriver{{Name: "other.example"}: withPeriod(new(int64(20)))}
-		if test.stored != nil {
-			drivers[types.NamespacedName{Name: disk.Name}] = test.stored
-		}
-		if got := updatePeriods([]csi.Driver{disk}, drivers); !maps.Equal(got, test.want) {
-			t.Errorf("%s: got periods %v, want %v", name, got, test.want)
-		}
-	}
 }
 
 // TestVolumeLimit_Period checks that podd updates the maximum number of volumes in the CSINode after each
@@ -802,37 +776,4 @@ func TestAttachment_LimitAfterDetachment(t *testing.T) {
 			t.Errorf("after the wait: got reason %+v, want %+v", got, want)
 		}
 	})
-}
-
-// TestAttachWait checks when an error of the attacher is final: after refs.AttachTimeout, and only if podd
-// has updated the maximum number of volumes after the previous error.
-func TestAttachWait(t *testing.T) {
-	limit, broken := attachError{error: errors.New("too many"), exceedsLimit: true}, attachError{error: errors.New("broken")}
-	for name, test := range map[string]struct {
-		waited    time.Duration
-		handled   int // value of limitErrors.handled
-		errs      []error
-		wantFinal bool
-		wantCount int
-	}{
-		"first error after the timeout":        {refs.AttachTimeout, 0, []error{limit}, false, 1},
-		"repeated error after the timeout":     {refs.AttachTimeout, 1, []error{limit, limit}, true, 2},
-		"no update":                            {refs.AttachTimeout, 0, []error{limit, limit}, false, 2},
-		"no update after the previous error":   {refs.AttachTimeout, 1, []error{limit, limit, limit}, false, 3},
-		"repeated error before the timeout":    {refs.AttachTimeout - time.Minute, 1, []error{limit, limit}, false, 2},
-		"another error before":                 {refs.AttachTimeout, 1, []error{broken, limit}, false, 1},
-		"another error last":                   {refs.AttachTimeout, 2, []error{limit, limit, broken}, false, 2},
-		"request failed after repeated errors": {refs.AttachTimeout, 2, []error{limit, limit, errors.New("unreachable")}, false, 2},
-		"attached":                             {refs.AttachTimeout, 2, []error{limit, limit, nil}, false, 2},
-	} {
-		w, shared := attachWait{startedAt: time.Now().Add(-test.waited)}, &sharedState{}
-		shared.limitErrors.Set(map[string]limitErrors{disk.Name: {handled: test.handled}})
-		for _, err := range test.errs {
-			w.handleError(err, diskVolume, shared)
-		}
-		last, _ := errors.AsType[attachError](w.err)
-		if all, _ := shared.limitErrors.Get(); last.isFinal != test.wantFinal || all[disk.Name].recorded != test.wantCount {
-			t.Errorf("%s: got final %t, %d recorded errors; want final %t, %d errors", name, last.isFinal, all[disk.Name].recorded, test.wantFinal, test.wantCount)
-		}
-	}
 }

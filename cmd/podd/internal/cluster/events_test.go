@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/server/events"
 )
 
@@ -123,7 +124,7 @@ func TestEventSender_Outage(t *testing.T) {
 }
 
 // TestEventSender_SlowWebhook checks that podd sends an event despite a slow admission webhook. A
-// webhook that never returns must not delay further events for longer than writeTimeout.
+// webhook that never returns must not delay further events for longer than apiserver.WriteTimeout.
 func TestEventSender_SlowWebhook(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	runNode(t, withEvents(log), func(l *testNode) {
@@ -151,25 +152,9 @@ func TestEventSender_SlowWebhook(t *testing.T) {
 		other := newContainerEvent("Other", "m")
 		other.Pod.Namespace = "other"
 		log.Add(other)
-		l.advance(writeTimeout + time.Second)
+		l.advance(apiserver.WriteTimeout + time.Second)
 		if len(l.storedEvents()) != 2 {
 			t.Errorf("hanging webhook: got events %v, want the events Slow and Other", l.storedEvents())
 		}
 	})
-}
-
-// TestSpamFilter_Limit checks that a spamFilter has at most maxSpamBuckets buckets, and always allows
-// the first event of an object.
-func TestSpamFilter_Limit(t *testing.T) {
-	f, now := spamFilter{}, noon
-	for i := range 3 * maxSpamBuckets {
-		e := &v1.Event{Type: "Normal", InvolvedObject: v1.ObjectReference{Kind: "Pod", Name: fmt.Sprint(i)}}
-		now = now.Add(time.Millisecond)
-		if !f.allows(e, now) {
-			t.Fatalf("pod %d: got its first event rejected, want it allowed", i)
-		}
-	}
-	if len(f) > maxSpamBuckets {
-		t.Errorf("got %d buckets, want at most %d", len(f), maxSpamBuckets)
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 )
 
 // objectKinds maps the resources in fakeObjects to their kinds.
@@ -66,25 +67,25 @@ func (f *fakeAPI) handleObject(q *http.Request, verb string, body []byte) *http.
 	at := strings.Join([]string{resource, namespace, selected}, "/")
 	switch {
 	case subresource == "token" && f.objects.rejectsTokens:
-		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, name))
+		return clustertest.ErrorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, name))
 	case subresource == "token":
-		r := mustDecode[authentication.TokenRequest](body)
+		r := clustertest.MustDecode[authentication.TokenRequest](body)
 		f.objects.tokenRequests = append(f.objects.tokenRequests, *r)
 		r.TypeMeta = metav1.TypeMeta{Kind: "TokenRequest", APIVersion: "authentication.k8s.io/v1"}
 		r.Status = authentication.TokenRequestStatus{
 			Token:               fmt.Sprintf("%s-%d", name, len(f.objects.tokenRequests)),
 			ExpirationTimestamp: metav1.NewTime(time.Now().Add(-f.objects.ahead).Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)),
 		}
-		return response(201, r)
+		return clustertest.Response(201, r)
 	case verb == "WATCH":
 		return f.watch(q, at)
 	case verb == "POST" || verb == "PUT" || verb == "PATCH":
 		return f.writeObject(resource, namespace, name, verb, body)
 	case name != "":
 		if o := f.objects.stored[resource+"/"+namespace+"/"+name]; o != nil {
-			return response(200, o)
+			return clustertest.Response(200, o)
 		}
-		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
+		return clustertest.ErrorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
 	}
 	version, kind := versionOf(resource), objectKinds[resource]
 	items := []apiserver.Object{}
@@ -97,7 +98,7 @@ func (f *fakeAPI) handleObject(q *http.Request, verb string, body []byte) *http.
 	if strings.Contains(q.URL.Path, "/v1beta1/") {
 		version = strings.Replace(version, "/v1", "/v1beta1", 1)
 	}
-	return response(200, map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}, "items": items})
+	return clustertest.Response(200, map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}, "items": items})
 }
 
 // versionOf returns the API version of a resource.
@@ -118,37 +119,37 @@ func versionOf(resource string) string {
 func (f *fakeAPI) writeObject(resource, namespace, name, verb string, body []byte) *http.Response {
 	group := schema.GroupResource{Resource: resource}
 	if resource == "csinodes" {
-		next := mustDecode[storage.CSINode](body)
+		next := clustertest.MustDecode[storage.CSINode](body)
 		old := f.objects.stored["csinodes//"+next.Name]
 		switch {
 		case verb == "POST" && old != nil:
-			return errorResponse(apierrors.NewAlreadyExists(group, next.Name))
+			return clustertest.ErrorResponse(apierrors.NewAlreadyExists(group, next.Name))
 		case verb == "PUT" && old == nil:
-			return errorResponse(apierrors.NewNotFound(group, next.Name))
+			return clustertest.ErrorResponse(apierrors.NewNotFound(group, next.Name))
 		case verb == "PUT" && old.GetResourceVersion() != next.ResourceVersion:
-			return errorResponse(apierrors.NewConflict(group, next.Name, fmt.Errorf("changed")))
+			return clustertest.ErrorResponse(apierrors.NewConflict(group, next.Name, fmt.Errorf("changed")))
 		}
 		f.putObject(resource, next, "MODIFIED")
-		return response(200, f.objects.stored["csinodes//"+next.Name])
+		return clustertest.Response(200, f.objects.stored["csinodes//"+next.Name])
 	}
 	if resource == "podcertificaterequests" {
-		made := mustDecode[certificates.PodCertificateRequest](body)
+		made := clustertest.MustDecode[certificates.PodCertificateRequest](body)
 		made.Name = made.GenerateName + fmt.Sprint(f.version)
 		f.putObject(resource, made, "ADDED")
-		return response(201, f.objects.stored[resource+"/"+namespace+"/"+made.Name])
+		return clustertest.Response(201, f.objects.stored[resource+"/"+namespace+"/"+made.Name])
 	}
 	at := resource + "/" + namespace + "/" + name
 	before, _ := json.Marshal(f.objects.stored[at])
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.PersistentVolumeClaim{})
 	if err != nil {
-		return errorResponse(apierrors.NewBadRequest(err.Error()))
+		return clustertest.ErrorResponse(apierrors.NewBadRequest(err.Error()))
 	}
-	next := mustDecode[v1.PersistentVolumeClaim](after)
+	next := clustertest.MustDecode[v1.PersistentVolumeClaim](after)
 	if next.ResourceVersion != f.objects.stored[at].GetResourceVersion() {
-		return errorResponse(apierrors.NewConflict(group, name, fmt.Errorf("changed")))
+		return clustertest.ErrorResponse(apierrors.NewConflict(group, name, fmt.Errorf("changed")))
 	}
 	f.putObject(resource, next, "MODIFIED")
-	return response(200, f.objects.stored[at])
+	return clustertest.Response(200, f.objects.stored[at])
 }
 
 // putObject stores an object, or deletes it if event is "DELETED". It then sends the event to the

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 )
 
 var podsResource = schema.GroupResource{Resource: "pods"}
@@ -39,33 +40,33 @@ func (f *fakeAPI) handlePod(q *http.Request, verb string, body []byte) *http.Res
 	case verb == "GET":
 		return f.podList()
 	case verb == "POST":
-		return f.postPod(mustDecode[v1.Pod](body))
+		return f.postPod(clustertest.MustDecode[v1.Pod](body))
 	case old == nil:
-		return errorResponse(apierrors.NewNotFound(podsResource, key.Name))
+		return clustertest.ErrorResponse(apierrors.NewNotFound(podsResource, key.Name))
 	case verb == "PATCH":
 		return f.patchPod(old, body)
 	}
-	if o := mustDecode[metav1.DeleteOptions](body); *o.Preconditions.UID != old.UID || *o.GracePeriodSeconds != 0 {
-		return errorResponse(apierrors.NewConflict(podsResource, key.Name, errors.New("UID differs")))
+	if o := clustertest.MustDecode[metav1.DeleteOptions](body); *o.Preconditions.UID != old.UID || *o.GracePeriodSeconds != 0 {
+		return clustertest.ErrorResponse(apierrors.NewConflict(podsResource, key.Name, errors.New("UID differs")))
 	}
 	if len(old.Finalizers) > 0 {
 		old = old.DeepCopy()
 		old.DeletionTimestamp, old.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(0))
 		f.putPod(old, "MODIFIED")
-		return response(200, f.pods[key])
+		return clustertest.Response(200, f.pods[key])
 	}
 	f.putPod(old, "DELETED")
-	return response(200, old)
+	return clustertest.Response(200, old)
 }
 
 // postPod creates a pod. podd only creates mirror pods.
 func (f *fakeAPI) postPod(p *v1.Pod) *http.Response {
 	if f.pods[apiserver.ObjectKey(p)] != nil {
-		return errorResponse(apierrors.NewAlreadyExists(podsResource, p.Name))
+		return clustertest.ErrorResponse(apierrors.NewAlreadyExists(podsResource, p.Name))
 	}
 	p.UID, p.Status = types.UID(fmt.Sprintf("mirror-%d", f.version)), v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}
 	f.putPod(p, "ADDED")
-	return response(201, f.pods[apiserver.ObjectKey(p)])
+	return clustertest.Response(201, f.pods[apiserver.ObjectKey(p)])
 }
 
 // patchPod patches the status of a pod.
@@ -73,17 +74,17 @@ func (f *fakeAPI) patchPod(old *v1.Pod, body []byte) *http.Response {
 	before, _ := json.Marshal(old)
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.Pod{})
 	if err != nil {
-		return errorResponse(apierrors.NewBadRequest(err.Error()))
+		return clustertest.ErrorResponse(apierrors.NewBadRequest(err.Error()))
 	}
-	next := mustDecode[v1.Pod](after)
+	next := clustertest.MustDecode[v1.Pod](after)
 	if next.UID != old.UID {
-		return errorResponse(apierrors.NewConflict(podsResource, old.Name, errors.New("UID differs")))
+		return clustertest.ErrorResponse(apierrors.NewConflict(podsResource, old.Name, errors.New("UID differs")))
 	}
 	if f.dropFields != nil {
 		f.dropFields(next)
 	}
 	f.putPod(next, "MODIFIED")
-	return response(200, f.pods[apiserver.ObjectKey(next)])
+	return clustertest.Response(200, f.pods[apiserver.ObjectKey(next)])
 }
 
 // handleEvent creates or patches an Event.
@@ -91,18 +92,18 @@ func (f *fakeAPI) handleEvent(q *http.Request, verb string, body []byte) *http.R
 	if f.events == nil {
 		f.events = map[string]*v1.Event{}
 	}
-	e := mustDecode[v1.Event](body)
+	e := clustertest.MustDecode[v1.Event](body)
 	if verb == "PATCH" {
 		old := f.events[path.Base(q.URL.Path)]
 		if old == nil {
-			return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, path.Base(q.URL.Path)))
+			return clustertest.ErrorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, path.Base(q.URL.Path)))
 		}
 		e.ObjectMeta, e.Reason, e.InvolvedObject = old.ObjectMeta, old.Reason, old.InvolvedObject
 	} else if f.events[e.Name] != nil {
-		return errorResponse(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, e.Name))
+		return clustertest.ErrorResponse(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, e.Name))
 	}
 	e.TypeMeta = metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}
 	f.events = maps.Clone(f.events)
 	f.events[e.Name] = e
-	return response(200, e)
+	return clustertest.Response(200, e)
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 )
 
 // fakeAPI is an API server with one Node, one Lease, pods and other objects, and with faults that
@@ -105,9 +105,9 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 		return f.handleEvent(q, verb, body), nil
 	case verb == "GET" && strings.HasSuffix(q.URL.Path, "/n1"):
 		if f.node == nil {
-			return errorResponse(apierrors.NewNotFound(nodesResource, "n1")), nil
+			return clustertest.ErrorResponse(apierrors.NewNotFound(nodesResource, "n1")), nil
 		}
-		return response(200, f.node), nil
+		return clustertest.Response(200, f.node), nil
 	}
 	return f.handleNode(verb, body), nil
 }
@@ -120,22 +120,22 @@ func (f *fakeAPI) handleNode(verb string, body []byte) *http.Response {
 		if f.node != nil {
 			l.Items = append(l.Items, *f.node)
 		}
-		return response(200, l)
+		return clustertest.Response(200, l)
 	case verb == "POST" && f.node != nil:
-		return errorResponse(apierrors.NewAlreadyExists(nodesResource, "n1"))
+		return clustertest.ErrorResponse(apierrors.NewAlreadyExists(nodesResource, "n1"))
 	case verb == "POST":
-		f.putNode(mustDecode[v1.Node](body), "ADDED")
+		f.putNode(clustertest.MustDecode[v1.Node](body), "ADDED")
 	case f.node == nil:
-		return errorResponse(apierrors.NewNotFound(nodesResource, "n1"))
+		return clustertest.ErrorResponse(apierrors.NewNotFound(nodesResource, "n1"))
 	case verb == "PATCH":
 		before, _ := json.Marshal(f.node)
 		after, err := strategicpatch.StrategicMergePatch(before, body, v1.Node{})
 		if err != nil {
-			return errorResponse(apierrors.NewBadRequest(err.Error()))
+			return clustertest.ErrorResponse(apierrors.NewBadRequest(err.Error()))
 		}
-		f.putNode(mustDecode[v1.Node](after), "MODIFIED")
+		f.putNode(clustertest.MustDecode[v1.Node](after), "MODIFIED")
 	}
-	return response(200, f.node)
+	return clustertest.Response(200, f.node)
 }
 
 // putNode stores the Node, or deletes it if event is "DELETED". It then sends the event to the
@@ -194,11 +194,11 @@ func (f *fakeAPI) write(w *watcher) {
 
 func (f *fakeAPI) kubernetesService() *http.Response {
 	if f.service == "" {
-		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "kubernetes"))
+		return clustertest.ErrorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "kubernetes"))
 	}
 	s := &v1.Service{TypeMeta: metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}}
 	s.Namespace, s.Name, s.UID = "default", "kubernetes", f.service
-	return response(200, s)
+	return clustertest.Response(200, s)
 }
 
 func (f *fakeAPI) podList() *http.Response {
@@ -206,7 +206,7 @@ func (f *fakeAPI) podList() *http.Response {
 	for _, p := range f.pods {
 		l.Items = append(l.Items, *p)
 	}
-	return response(200, l)
+	return clustertest.Response(200, l)
 }
 
 // putPod stores a pod, or deletes it if event is "DELETED". It then sends the event to the watches.
@@ -230,25 +230,25 @@ func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 func (f *fakeAPI) handleLease(verb string, body []byte) *http.Response {
 	old := f.lease
 	if verb != "POST" && old == nil {
-		return errorResponse(apierrors.NewNotFound(leasesResource, "n1"))
+		return clustertest.ErrorResponse(apierrors.NewNotFound(leasesResource, "n1"))
 	}
 	if verb != "GET" {
-		next := mustDecode[coordination.Lease](body)
+		next := clustertest.MustDecode[coordination.Lease](body)
 		if old != nil && next.ResourceVersion != old.ResourceVersion {
-			return errorResponse(apierrors.NewConflict(leasesResource, "n1", fmt.Errorf("changed")))
+			return clustertest.ErrorResponse(apierrors.NewConflict(leasesResource, "n1", fmt.Errorf("changed")))
 		}
 		f.version++
 		next.ResourceVersion, next.TypeMeta = fmt.Sprint(f.version), metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
 		f.lease = next
 	}
-	return response(200, f.lease)
+	return clustertest.Response(200, f.lease)
 }
 
 // watch starts a watch of all objects of a resource, or of one object.
 func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
 	var version int
 	if _, _ = fmt.Sscan(q.URL.Query().Get("resourceVersion"), &version); version < f.changed[resource] {
-		return errorResponse(apierrors.NewResourceExpired("too old resource version"))
+		return clustertest.ErrorResponse(apierrors.NewResourceExpired("too old resource version"))
 	}
 	r, w := io.Pipe()
 	f.watches = append(f.watches, &watcher{resource: resource, PipeWriter: w})
@@ -256,7 +256,7 @@ func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
 	_, _ = fmt.Sscan(q.URL.Query().Get("timeoutSeconds"), &seconds)
 	ended := time.AfterFunc(time.Duration(seconds)*time.Second, func() { w.Close() })
 	context.AfterFunc(q.Context(), func() { ended.Stop(); w.CloseWithError(context.Canceled) })
-	return &http.Response{StatusCode: 200, Header: jsonType, Body: r}
+	return &http.Response{StatusCode: 200, Header: clustertest.JSONType, Body: r}
 }
 
 // interruptWatches ends all watches before the requested time. The caller must hold mu.
@@ -265,28 +265,4 @@ func (f *fakeAPI) interruptWatches() {
 		w.CloseWithError(io.ErrUnexpectedEOF)
 	}
 	f.watches = nil
-}
-
-var jsonType = http.Header{"Content-Type": {"application/json"}}
-
-// response returns a response with the JSON form of an object.
-func response(code int, object any) *http.Response {
-	text, _ := json.Marshal(object)
-	return &http.Response{StatusCode: code, Header: jsonType, Body: io.NopCloser(bytes.NewReader(text))}
-}
-
-// errorResponse returns the response for an error.
-func errorResponse(err *apierrors.StatusError) *http.Response {
-	s := err.Status()
-	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return response(int(s.Code), &s)
-}
-
-// mustDecode parses JSON.
-func mustDecode[T any](text []byte) *T {
-	var v T
-	if err := json.Unmarshal(text, &v); err != nil {
-		panic(err)
-	}
-	return &v
 }

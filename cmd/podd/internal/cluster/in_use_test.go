@@ -9,11 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 
 	"podd/manifest"
-	"podd/manifest/refs"
-	"podd/reconcile/volume/csi"
 )
 
 // TestDiskAttachment checks that podd treats an iSCSI volume as attached when volumesInUse and
@@ -23,7 +20,7 @@ func TestDiskAttachment(t *testing.T) {
 	ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: string(name)}}
 	for test, usesController := range map[string]bool{"with a controller": true, "without a controller": false} {
 		t.Run(test, func(t *testing.T) {
-			runNode(t, func(_ *testNode, o *Options) { o.EnableControllerAttachDetach = usesController }, func(l *testNode) {
+			runNode(t, func(_ *testNode, o *Options) { o.Node.EnableControllerAttachDetach = usesController }, func(l *testNode) {
 				check := func(when string, wantAttached bool, wantReason string) {
 					t.Helper()
 					l.advance(time.Minute)
@@ -62,8 +59,8 @@ func TestDisksInUse(t *testing.T) {
 	var onNode []v1.UniqueVolumeName // guarded by mu of the fakeAPI
 	var failure error
 	prepare := func(l *testNode, o *Options) {
-		o.EnableControllerAttachDetach = true
-		o.DisksInUse = func() (all []v1.UniqueVolumeName, err error) {
+		o.Node.EnableControllerAttachDetach = true
+		o.Node.DisksInUse = func() (all []v1.UniqueVolumeName, err error) {
 			l.fakeAPI.mu.Lock()
 			defer l.fakeAPI.mu.Unlock()
 			return slices.Clone(onNode), failure
@@ -98,74 +95,5 @@ func TestDisksInUse(t *testing.T) {
 		l.change(func() { onNode = nil })
 		l.change(func() { failure = nil })
 		check("no volume on this node")
-	})
-}
-
-// TestVolumesInUse checks three properties for random sequences of changes and lost requests. The new
-// status names every volume that is desired or on this node. It names no other volume if the list of
-// desired volumes is complete. isReported returns true only for volumes that the status in the API
-// server names.
-func TestVolumesInUse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		handles := []string{"a", "b", "c"}
-		drawHandles := func(what string) (all []string) {
-			for _, h := range handles {
-				if rapid.Bool().Draw(t, what+" "+h) {
-					all = append(all, h)
-				}
-			}
-			return all
-		}
-		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolumeName("d", h) }
-		var u volumesInUse
-		var status []v1.UniqueVolumeName // volumesInUse in the API server
-		var desired, onNode []string
-		isComplete := false // whether desired contains all desired volumes
-		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
-			case 0:
-				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, driversWithoutAttachment: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "complete")}
-				desired, isComplete = drawHandles("desired"), w.isComplete
-				for _, h := range desired {
-					w.names[nameOf(h)] = true
-				}
-				u.setDesired(w)
-			case 1: // podd uses a volume on this node only after its report
-				onNode = slices.DeleteFunc(drawHandles("on node"), func(h string) bool {
-					reported, _ := u.isReported(nameOf(h))
-					return !reported && !slices.Contains(onNode, h)
-				})
-			default:
-				var uses []csi.VolumeID
-				for _, h := range onNode {
-					uses = append(uses, csi.VolumeID{Driver: "d", Handle: h})
-				}
-				names, _ := u.names(status, uses, nil)
-				// Before the first call of setDesired, driversWithoutAttachment is nil.
-				for _, h := range slices.Concat(desired, onNode) {
-					if u.desired.driversWithoutAttachment != nil && !slices.Contains(names, nameOf(h)) {
-						t.Fatalf("new status: got volumes %v; want a list that contains %s, because it is desired or on this node", names, h)
-					}
-				}
-				for _, h := range handles {
-					if isComplete && !slices.Contains(desired, h) && !slices.Contains(onNode, h) && slices.Contains(names, nameOf(h)) {
-						t.Fatalf("new status: got volumes %v; want a list without %s, because it is neither desired nor on this node", names, h)
-					}
-				}
-				switch rapid.IntRange(0, 2).Draw(t, "result") {
-				case 0: // the request is lost
-				case 1: // the response is lost
-					status = names
-				case 2:
-					status = names
-					u.setReported(names)
-				}
-			}
-			for _, h := range handles {
-				if reported, _ := u.isReported(nameOf(h)); reported && !slices.Contains(status, nameOf(h)) {
-					t.Fatalf("isReported(%s): got true, want false, because the status contains only %v", h, status)
-				}
-			}
-		}
 	})
 }

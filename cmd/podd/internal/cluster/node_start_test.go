@@ -6,6 +6,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/internal/cluster/nodesync"
 )
 
 // TestRun_NodeStart checks the steps of the registration and their order. If the Node exists, there must
@@ -14,15 +16,15 @@ func TestRun_NodeStart(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		prepare func(*testNode)
-		want    []RegistrationStep
+		want    []nodesync.RegistrationStep
 	}{
-		{"new", func(*testNode) {}, []RegistrationStep{RegistrationAttempted, NodeRegistered, NodeReady}},
-		{"not ready", func(l *testNode) { l.state.View().NodeObject.Status.Conditions[1].Status = v1.ConditionFalse }, []RegistrationStep{RegistrationAttempted, NodeRegistered}},
-		{"existing", func(l *testNode) { l.node = &v1.Node{}; l.node.Name, l.node.UID = "n1", "u1" }, []RegistrationStep{NodeReady}},
+		{"new", func(*testNode) {}, []nodesync.RegistrationStep{nodesync.RegistrationAttempted, nodesync.NodeRegistered, nodesync.NodeReady}},
+		{"not ready", func(l *testNode) { l.state.View().NodeObject.Status.Conditions[1].Status = v1.ConditionFalse }, []nodesync.RegistrationStep{nodesync.RegistrationAttempted, nodesync.NodeRegistered}},
+		{"existing", func(l *testNode) { l.node = &v1.Node{}; l.node.Name, l.node.UID = "n1", "u1" }, []nodesync.RegistrationStep{nodesync.NodeReady}},
 	} {
-		var got []RegistrationStep
+		var got []nodesync.RegistrationStep
 		prepare := func(l *testNode, o *Options) {
-			o.OnRegistrationStep = func(step RegistrationStep, _ time.Time) { got = append(got, step) }
+			o.Node.OnRegistrationStep = func(step nodesync.RegistrationStep, _ time.Time) { got = append(got, step) }
 			test.prepare(l)
 		}
 		runNode(t, prepare, func(*testNode) {})

@@ -22,6 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"podd/cmd/podd/internal/cluster/clustertest"
+	"podd/cmd/podd/internal/cluster/objects"
 	"podd/manifest"
 	"podd/manifest/refs"
 )
@@ -131,7 +133,7 @@ func (c *certificateTest) check(step, state string, want manifest.MissingObject)
 	if got := c.objects().Cluster.Missing[c.ref()]; got != want {
 		c.t.Errorf("%s: got missing object %+v, want %+v", step, got, want)
 	}
-	if got, want := c.cluster.CountPodCertificates(), map[PodCertificateState]int{{"example.com/mesh", state}: 1}; !maps.Equal(got, want) {
+	if got, want := c.cluster.CountPodCertificates(), map[objects.PodCertificateState]int{{Signer: "example.com/mesh", State: state}: 1}; !maps.Equal(got, want) {
 		c.t.Errorf("%s: got states %v, want %v", step, got, want)
 	}
 }
@@ -228,7 +230,7 @@ func TestPodCertificate_Overdue(t *testing.T) {
 			c.putObject("podcertificaterequests", c.requestsLocked()[1], "DELETED")
 			c.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == "POST" && strings.HasSuffix(q.URL.Path, "/podcertificaterequests") {
-					return errorResponse(apierrors.NewForbidden(schema.GroupResource{Resource: "podcertificaterequests"}, "", fmt.Errorf("no"))), nil
+					return clustertest.ErrorResponse(apierrors.NewForbidden(schema.GroupResource{Resource: "podcertificaterequests"}, "", fmt.Errorf("no"))), nil
 				}
 				return nil, nil
 			}
@@ -257,7 +259,7 @@ func TestPodCertificate_Errors(t *testing.T) {
 			c.putObject("podcertificaterequests", c.requestsLocked()[0], "DELETED")
 			c.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == "POST" && strings.HasSuffix(q.URL.Path, "/podcertificaterequests") {
-					return errorResponse(apierrors.NewGenericServerResponse(404, "post", schema.GroupResource{}, "", "", 0, false)), nil
+					return clustertest.ErrorResponse(apierrors.NewGenericServerResponse(404, "post", schema.GroupResource{}, "", "", 0, false)), nil
 				}
 				return nil, nil
 			}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 	"podd/manifest"
 	"podd/manifest/refs"
 )
@@ -20,7 +21,7 @@ import (
 // newPodWithVolumes returns a pod of the service account robot with volumes. The UID is "uid-" and the
 // name of the pod.
 func newPodWithVolumes(name string, volumes ...v1.VolumeSource) *v1.Pod {
-	p := newBoundPod(name, "1")
+	p := clustertest.NewBoundPod(name, "1")
 	p.UID, p.Spec.ServiceAccountName = types.UID("uid-"+name), "robot"
 	for i, source := range volumes {
 		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: fmt.Sprint("v", i), VolumeSource: source})
@@ -46,7 +47,7 @@ func tokenVolume(audience string, seconds int64) v1.VolumeSource {
 
 // objects returns the published objects.
 func (l *testNode) objects() *manifest.Objects {
-	o, _ := l.cluster.objects.Get()
+	o, _ := l.cluster.resolver.Objects()
 	return &o
 }
 
@@ -116,7 +117,7 @@ func TestLookup_Outage(t *testing.T) {
 		if n := l.countRequests("GET configmaps"); n[0] > many*45 {
 			t.Errorf("in an outage of 10m: got %d GETs of %d ConfigMaps, want at most %d", n[0], many, many*45)
 		}
-		l.change(func() { l.fault = nil; l.putPod(newBoundPod("b", "1"), "ADDED") })
+		l.change(func() { l.fault = nil; l.putPod(clustertest.NewBoundPod("b", "1"), "ADDED") })
 		l.advance(apiserver.MaxUncachedWait)
 		if now, _ := l.cluster.pods.Get(); len(now.Items) != 2 {
 			t.Errorf("%s after the outage: got pods %v, want the 2 pods a and b", apiserver.MaxUncachedWait, now.Items)
@@ -182,7 +183,7 @@ func TestLookup(t *testing.T) {
 func TestLookup_Forbidden(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		forbid := func(q *http.Request) (*http.Response, error) {
-			return errorResponse(apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "conf", fmt.Errorf("no relationship found"))), nil
+			return clustertest.ErrorResponse(apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "conf", fmt.Errorf("no relationship found"))), nil
 		}
 		l.change(func() {
 			l.putObject("configmaps", newConfigMap("conf", "1"), "ADDED")
@@ -288,7 +289,7 @@ func TestToken_Rejected(t *testing.T) {
 			l.fakeAPI.objects.rejectsTokens = true
 			l.putPod(newPodWithVolumes("a", tokenVolume("", 3600)), "ADDED")
 		})
-		l.advance(3 * bindingLag) // podd only reports errors after bindingLag, and may send the next request 1.3 s later
+		l.advance(3 * time.Second) // podd only reports errors one second after the start of the lookup, and may send the next request 1.3 s later
 		ref := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: types.NamespacedName{Namespace: "default", Name: "uid-a/3600/"}}
 		if got, want := l.objects().Cluster.Missing[ref].Message, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
 			t.Errorf("rejected request: got %q, want %q", got, want)
@@ -299,16 +300,6 @@ func TestToken_Rejected(t *testing.T) {
 			t.Errorf("accepted request: got objects %+v, want one token and no missing object", l.objects().Cluster)
 		}
 	})
-}
-
-func TestRenewalDelay(t *testing.T) {
-	for lifetime, want := range map[time.Duration]time.Duration{
-		10 * time.Minute: 8 * time.Minute, time.Hour: 48 * time.Minute, 365 * 24 * time.Hour: 24 * time.Hour, -time.Hour: 20 * time.Second,
-	} {
-		if got := renewalDelay(lifetime); got != want {
-			t.Errorf("renewalDelay(%s): got %s, want %s", lifetime, got, want)
-		}
-	}
 }
 
 // TestLookup_Claim checks that podd polls a claim until the claim is bound, and then publishes its

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 	"podd/manifest"
 	"podd/manifest/refs"
 )
@@ -53,7 +54,7 @@ func TestLookup_TrustBundles(t *testing.T) {
 		return func(q *http.Request) (*http.Response, error) {
 			for _, version := range versions {
 				if strings.HasPrefix(q.URL.Path, "/apis/certificates.k8s.io/"+version+"/clustertrustbundles") {
-					return errorResponse(apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "", "", 0, false)), nil
+					return clustertest.ErrorResponse(apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "", "", 0, false)), nil
 				}
 			}
 			return nil, nil

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 )
 
 func TestCluster_PodCIDR(t *testing.T) {
@@ -14,7 +15,7 @@ func TestCluster_PodCIDR(t *testing.T) {
 	if got := c.PodCIDR(); got != "" {
 		t.Errorf("PodCIDR without a Node: got %q, want \"\"", got)
 	}
-	n := nodeWithUID("u1")
+	n := clustertest.NodeWithUID("u1")
 	for _, test := range []struct {
 		cidrs []string
 		want  string

@@ -8,12 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/credential"
+	"podd/cmd/podd/internal/cluster/nodesync"
 )
 
 // A problemKind is the cause of a problem from the point of view of a user.
@@ -42,47 +44,6 @@ type problem struct {
 	message string // message for users; contains the remedy and no secrets
 }
 
-type (
-	nodeDeletedError struct{ node string } // the Node was deleted
-	nodeMissingError struct{ node string } // the Node was never created
-	kubeconfigError  struct{ error }       // the kubeconfig is invalid
-	// A csrPendingError is the error of a certificate signing request that is not signed yet.
-	// approved is set if the request is approved.
-	csrPendingError struct {
-		request  string
-		approved bool
-	}
-	// A csrRejectedError is the error of a certificate signing request that was denied or has
-	// failed. result is the end of a sentence that begins with the name of the request, such as
-	// "was denied".
-	csrRejectedError struct{ request, result, message string } // message of the signer; may be ""
-	fileError        struct{ error }                           // a file of podd cannot be read or written
-	// A clockError is the error of a new certificate that has already expired.
-	clockError struct{ expiredAt time.Time }
-)
-
-func (e nodeDeletedError) Error() string { return "node " + e.node + " was deleted" }
-func (e nodeMissingError) Error() string { return "node " + e.node + " does not exist" }
-
-func (e csrPendingError) Error() string {
-	if e.approved {
-		return "certificate signing request " + e.request + " is approved, but not signed yet; check the signer, usually kube-controller-manager"
-	}
-	return fmt.Sprintf("certificate signing request %s is waiting for approval; run \"kubectl certificate approve %[1]s\"", e.request)
-}
-
-func (e clockError) Error() string {
-	return fmt.Sprintf("according to the clock of this host, the new certificate already expired at %s; correct the clock of this host or of the cluster", e.expiredAt.UTC().Format(time.RFC3339))
-}
-
-func (e csrRejectedError) Error() string {
-	text := fmt.Sprintf("certificate signing request %s %s", e.request, e.result)
-	if e.message != "" {
-		text += ": " + e.message
-	}
-	return text
-}
-
 // retryNotice is appended to the message of a problem that a retry may solve.
 const retryNotice = "; podd retries every few seconds, and pods from files and URLs keep running"
 
@@ -91,13 +52,13 @@ const retryNotice = "; podd retries every few seconds, and pods from files and U
 func newProblem(err error) problem {
 	var (
 		hostErr       apiserver.HostError
-		kubeconfigErr kubeconfigError
-		deletedNode   nodeDeletedError
-		missingNode   nodeMissingError
-		pendingCSR    csrPendingError
-		rejectedCSR   csrRejectedError
-		fileErr       fileError
-		clockErr      clockError
+		kubeconfigErr credential.KubeconfigError
+		deletedNode   nodesync.DeletedError
+		missingNode   nodesync.MissingError
+		pendingCSR    credential.PendingError
+		rejectedCSR   credential.RejectedError
+		fileErr       credential.FileError
+		clockErr      credential.ClockError
 		status        apierrors.APIStatus
 		verifyErr     *tls.CertificateVerificationError
 	)
@@ -111,9 +72,9 @@ func newProblem(err error) problem {
 	case errors.As(err, &kubeconfigErr):
 		return problem{invalidKubeconfig, kubeconfigErr.Error() + retryNotice}
 	case errors.As(err, &deletedNode):
-		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create the node again, or remove --kubeconfig", deletedNode.node, apiServer)}
+		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create the node again, or remove --kubeconfig", deletedNode.Node, apiServer)}
 	case errors.As(err, &missingNode):
-		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create the node because of --register-node=false; create the node", apiServer, missingNode.node)}
+		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create the node because of --register-node=false; create the node", apiServer, missingNode.Node)}
 	case errors.As(err, &pendingCSR):
 		return problem{csrPending, pendingCSR.Error()}
 	case errors.As(err, &rejectedCSR):
@@ -139,6 +100,9 @@ func newProblem(err error) problem {
 	}
 	return problem{otherProblem, fmt.Sprintf("%s: %v%s", apiServer, withoutURL(err), retryNotice)}
 }
+
+// describeError returns the message for users that describes err, without the notice about retries.
+func describeError(err error) string { return strings.TrimSuffix(newProblem(err).message, retryNotice) }
 
 // statusProblem returns the problem that describes an error status. apiServer names the API server
 // in the message.

@@ -9,19 +9,9 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 )
-
-// newBoundPod returns a pod that is bound to the node n1 and has managed fields.
-func newBoundPod(name, image string) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "test"}}},
-		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app", Image: image}}},
-	}
-}
 
 // TestReflector checks that a reflector publishes a new snapshot after each watch event, and after the
 // list that follows an interrupted watch. Earlier snapshots must not change.
@@ -31,22 +21,22 @@ func TestReflector(t *testing.T) {
 		if first.ListCount != 1 || len(first.Items) > 0 {
 			t.Fatalf("after the first list: got snapshot %v, want one without pods", first)
 		}
-		l.change(func() { l.putPod(newBoundPod("a", "1"), "ADDED") })
-		l.change(func() { l.putPod(newBoundPod("b", "1"), "ADDED") })
-		l.change(func() { l.putPod(newBoundPod("a", "2"), "MODIFIED") })
+		l.change(func() { l.putPod(clustertest.NewBoundPod("a", "1"), "ADDED") })
+		l.change(func() { l.putPod(clustertest.NewBoundPod("b", "1"), "ADDED") })
+		l.change(func() { l.putPod(clustertest.NewBoundPod("a", "2"), "MODIFIED") })
 		<-changed
 		two, _ := l.cluster.pods.Get()
-		a := two.Items[apiserver.ObjectKey(newBoundPod("a", ""))]
+		a := two.Items[apiserver.ObjectKey(clustertest.NewBoundPod("a", ""))]
 		if len(first.Items) > 0 || len(two.Items) != 2 || a.Spec.Containers[0].Image != "2" || a.ManagedFields != nil {
 			t.Fatalf("after three watch events: got snapshot %v, first snapshot %v; want pods a (image 2) and b without managed fields, and no pods in the first snapshot", two, first)
 		}
-		l.change(func() { l.interruptWatches(); l.putPod(newBoundPod("a", "2"), "DELETED") })
+		l.change(func() { l.interruptWatches(); l.putPod(clustertest.NewBoundPod("a", "2"), "DELETED") })
 		l.advance(time.Minute)
 		one, _ := l.cluster.pods.Get()
 		if len(two.Items) != 2 || len(one.Items) != 1 || one.ListCount != 2 {
 			t.Errorf("after an interrupted watch: got snapshot %v, previous snapshot %v; want 1 pod from a second list, and still 2 pods in the previous snapshot", one, two)
 		}
-		l.change(func() { l.putPod(newBoundPod("b", "1"), "DELETED") })
+		l.change(func() { l.putPod(clustertest.NewBoundPod("b", "1"), "DELETED") })
 		if none, _ := l.cluster.pods.Get(); len(none.Items) > 0 {
 			t.Errorf("after a watch event of the deletion: got snapshot %v, want no pods", none)
 		}
@@ -57,7 +47,7 @@ func TestReflector(t *testing.T) {
 // time, because the API server may have lost its data.
 func TestReflector_Interrupted(t *testing.T) {
 	for name, err := range map[string]error{"unexpected EOF": io.ErrUnexpectedEOF, "connection reset": syscall.ECONNRESET, "EOF": io.EOF} {
-		runNode(t, func(l *testNode, _ *Options) { l.fakeAPI.putPod(newBoundPod("a", "1"), "ADDED") }, func(l *testNode) {
+		runNode(t, func(l *testNode, _ *Options) { l.fakeAPI.putPod(clustertest.NewBoundPod("a", "1"), "ADDED") }, func(l *testNode) {
 			l.change(func() { // the API server loses its data
 				for _, w := range l.watches {
 					w.CloseWithError(err)
@@ -88,14 +78,14 @@ func TestReflector_IncompleteList(t *testing.T) {
 		"empty object":   `{}`,
 		"part of a list": `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"more"},"items":[]}`,
 	} {
-		runNode(t, func(l *testNode, _ *Options) { l.fakeAPI.putPod(newBoundPod("a", "1"), "ADDED") }, func(l *testNode) {
+		runNode(t, func(l *testNode, _ *Options) { l.fakeAPI.putPod(clustertest.NewBoundPod("a", "1"), "ADDED") }, func(l *testNode) {
 			l.change(func() {
 				l.interruptWatches()
 				l.fault = func(q *http.Request) (*http.Response, error) {
 					if !strings.HasSuffix(q.URL.Path, "/pods") {
 						return nil, nil
 					}
-					return &http.Response{StatusCode: 200, Header: jsonType, Body: io.NopCloser(strings.NewReader(list))}, nil
+					return &http.Response{StatusCode: 200, Header: clustertest.JSONType, Body: io.NopCloser(strings.NewReader(list))}, nil
 				}
 			})
 			l.advance(time.Minute)
@@ -116,12 +106,12 @@ func TestReflector_OverdueWatch(t *testing.T) {
 			}
 			r, w := io.Pipe()
 			context.AfterFunc(q.Context(), func() { w.CloseWithError(q.Context().Err()) })
-			return &http.Response{StatusCode: 200, Header: jsonType, Body: r}, nil
+			return &http.Response{StatusCode: 200, Header: clustertest.JSONType, Body: r}, nil
 		}
 	}
 	runNode(t, hang, func(l *testNode) {
 		l.advance(time.Minute)
-		l.change(func() { l.fault = nil; l.putPod(newBoundPod("a", "1"), "ADDED") })
+		l.change(func() { l.fault = nil; l.putPod(clustertest.NewBoundPod("a", "1"), "ADDED") })
 		l.advance(2*apiserver.WatchTimeout + apiserver.RequestTimeout)
 		if now, _ := l.cluster.pods.Get(); len(now.Items) != 1 {
 			t.Errorf("after the overdue watches: got snapshot %v, want 1 pod", now)

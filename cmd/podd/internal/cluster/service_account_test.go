@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 	"podd/reconcile/pull/provider"
 )
 
@@ -20,17 +21,17 @@ func TestServiceAccounts(t *testing.T) {
 	f.objects.stored = map[string]apiserver.Object{"serviceaccounts/team/robot": &v1.ServiceAccount{
 		TypeMeta: metav1.TypeMeta{Kind: "ServiceAccount", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "robot", UID: "sa-uid"},
 	}}
-	api := newTestClient(t, f, apiserver.Options{QPS: 5000, Burst: 5000})
+	api := clustertest.NewClient(t, f, apiserver.Options{QPS: 5000, Burst: 5000})
 	c := New(Options{})
 	accounts := c.ServiceAccounts()
 	pod := provider.Pod{NamespacedName: types.NamespacedName{Namespace: "team", Name: "web"}, UID: "pod-uid", ServiceAccount: "robot"}
-	if _, err := accounts.ServiceAccount(t.Context(), "team", "robot"); !errors.Is(err, errNotConnected) {
-		t.Errorf("service account before the connection: got error %v, want %v", err, errNotConnected)
+	if _, err := accounts.ServiceAccount(t.Context(), "team", "robot"); !errors.Is(err, apiserver.ErrNotConnected) {
+		t.Errorf("service account before the connection: got error %v, want %v", err, apiserver.ErrNotConnected)
 	}
-	if _, _, err := accounts.PodToken(t.Context(), pod, "sa-uid", "registry"); !errors.Is(err, errNotConnected) {
-		t.Errorf("token before the connection: got error %v, want %v", err, errNotConnected)
+	if _, _, err := accounts.PodToken(t.Context(), pod, "sa-uid", "registry"); !errors.Is(err, apiserver.ErrNotConnected) {
+		t.Errorf("token before the connection: got error %v, want %v", err, apiserver.ErrNotConnected)
 	}
-	c.serviceAccounts.client.Store(api)
+	accounts.SetClient(api)
 	if got, err := accounts.ServiceAccount(t.Context(), "team", "robot"); err != nil || got.UID != "sa-uid" {
 		t.Errorf("existing service account: got %+v, error %v; want UID sa-uid", got, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/manifest/merge"
@@ -129,7 +130,7 @@ func TestUnreportedExit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
 				t := l.t // the T of the synctest bubble
-				p := newBoundPod("job", "1")
+				p := clustertest.NewBoundPod("job", "1")
 				p.UID, p.Spec.RestartPolicy = "u", c.policy
 				p.Spec.Containers = []v1.Container{{Name: "app", Image: "job:1", Command: []string{"sleep", "inf"}}}
 				var phases []v1.PodPhase

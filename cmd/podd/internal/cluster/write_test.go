@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/clustertest"
+	"podd/cmd/podd/internal/cluster/mirror"
+	"podd/cmd/podd/internal/cluster/podwriter"
 	"podd/manifest"
 	"podd/server"
 )
@@ -36,7 +39,7 @@ func (l *testNode) pod(namespace, name string) *v1.Pod {
 }
 
 // rejections returns the argument of the last call of OnRejected.
-func (l *testNode) rejections() []Rejection {
+func (l *testNode) rejections() []podwriter.Rejection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rejected
@@ -63,10 +66,10 @@ func runningStatus(start time.Time) v1.PodStatus {
 // nothing changes.
 func TestWriter_Mirror(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		static := staticPod(t, webManifest)
-		l.publish(podView(static, runningStatus(noon)))
+		static := clustertest.StaticPod(t, clustertest.WebManifest)
+		l.publish(podView(static, runningStatus(clustertest.Noon)))
 		first := l.pod("default", "web-n1")
-		if first == nil || !isMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
+		if first == nil || !mirror.IsMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
 			t.Fatalf("got mirror pod %+v, want a ready mirror pod that the Node owns", first)
 		}
 		if n := l.cluster.MirrorCount(); n != 1 {
@@ -95,8 +98,8 @@ func TestWriter_Mirror(t *testing.T) {
 				t.Errorf("%s: got mirror pod %+v, want a changed or new running mirror pod that the Node owns", name, now)
 			}
 		}
-		edited := staticPod(t, webManifest+"  hostNetwork: true\n")
-		l.publish(podView(edited, runningStatus(noon)))
+		edited := clustertest.StaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
+		l.publish(podView(edited, runningStatus(clustertest.Noon)))
 		if m := l.pod("default", "web-n1"); m == nil || m.Annotations[manifest.AnnotationConfigMirror] != string(edited.UID) || !m.Spec.HostNetwork {
 			t.Errorf("static pod edited: got mirror pod %+v, want that of the new version", m)
 		}
@@ -120,10 +123,10 @@ func TestWriter_Mirror(t *testing.T) {
 // user has configured this address with --node-ip.
 func TestWriter_Loopback(t *testing.T) {
 	for provided, want := range map[string]string{"": "10.0.0.1 10.0.0.1", "127.0.0.1": "127.0.0.1 127.0.0.1"} {
-		runNode(t, func(_ *testNode, o *Options) { o.ProvidedIP = provided }, func(l *testNode) {
-			static := staticPod(t, webManifest+"  hostNetwork: true\n")
+		runNode(t, func(_ *testNode, o *Options) { o.Node.ProvidedIP = provided }, func(l *testNode) {
+			static := clustertest.StaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
 			for _, ip := range []string{"10.0.0.1", "127.0.0.1"} {
-				s := runningStatus(noon)
+				s := runningStatus(clustertest.Noon)
 				s.HostIP, s.HostIPs, s.PodIP, s.PodIPs = ip, []v1.HostIP{{IP: ip}}, ip, []v1.PodIP{{IP: ip}}
 				l.publish(podView(static, s))
 			}
@@ -138,10 +141,10 @@ func TestWriter_Loopback(t *testing.T) {
 // delete its mirror pod, but not before podd has read all sources.
 func TestWriter_OrphanedMirror(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
-		m := newMirror(staticPod(t, webManifest), nodeWithUID("u1"))
+		m := mirror.New(clustertest.StaticPod(t, clustertest.WebManifest), clustertest.NodeWithUID("u1"))
 		m.UID, m.Spec.NodeName = "m", "n1"
 		l.putPod(m, "ADDED")
-		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: localNode(), Starting: true, UnreadSources: []string{"/m"}})
+		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.LocalNode(), Starting: true, UnreadSources: []string{"/m"}})
 	}
 	runNode(t, prepare, func(l *testNode) {
 		publishChange := func(change func(*server.View)) {
@@ -168,7 +171,7 @@ func TestWriter_OrphanedMirror(t *testing.T) {
 // View.Pods never contained it.
 func TestWriter_FinalDelete(t *testing.T) {
 	t.Run("unknown exit code", func(t *testing.T) { testFinalDelete(t, nil, 137) })
-	exited := runningStatus(noon)
+	exited := runningStatus(clustertest.Noon)
 	exited.Phase = v1.PodFailed
 	exited.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3}}
 	t.Run("known exit code", func(t *testing.T) { testFinalDelete(t, &exited, 3) })
@@ -178,10 +181,10 @@ func TestWriter_FinalDelete(t *testing.T) {
 // wantCode is the exit code in the final status.
 func testFinalDelete(t *testing.T, removed *v1.PodStatus, wantCode int32) {
 	runNode(t, nil, func(l *testNode) {
-		p := newBoundPod("app", "1")
+		p := clustertest.NewBoundPod("app", "1")
 		p.UID = "a"
 		l.change(func() { l.putPod(p, "ADDED") })
-		l.publish(podView(p, runningStatus(noon)))
+		l.publish(podView(p, runningStatus(clustertest.Noon)))
 		p = l.pod("default", "app").DeepCopy()
 		if p.Status.Phase != v1.PodRunning {
 			t.Fatalf("before the deletion: got status %+v, want phase Running", p.Status)
@@ -220,19 +223,19 @@ func TestWriter_Outage(t *testing.T) {
 	for name, fault := range map[string]func(*http.Request) (*http.Response, error){
 		"unreachable": func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED },
 		"server error": func(*http.Request) (*http.Response, error) {
-			return errorResponse(apierrors.NewInternalError(syscall.EIO)), nil
+			return clustertest.ErrorResponse(apierrors.NewInternalError(syscall.EIO)), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
 				var views []*server.PodView
 				for i := range 20 {
-					views = append(views, podView(staticPod(t, strings.Replace(webManifest, "name: web", "name: web"+string(rune('a'+i)), 1)), runningStatus(noon)))
+					views = append(views, podView(clustertest.StaticPod(t, strings.Replace(clustertest.WebManifest, "name: web", "name: web"+string(rune('a'+i)), 1)), runningStatus(clustertest.Noon)))
 				}
 				l.publish(views...)
 				l.change(func() { l.fault = fault; l.interruptWatches() })
 				for i := range views {
-					views[i] = podView(views[i].Pod, runningStatus(noon.Add(time.Minute)))
+					views[i] = podView(views[i].Pod, runningStatus(clustertest.Noon.Add(time.Minute)))
 				}
 				l.countRequests()
 				l.publish(views...)
@@ -243,7 +246,7 @@ func TestWriter_Outage(t *testing.T) {
 				l.change(func() { l.fault = nil })
 				l.advance(5 * time.Second)
 				for _, v := range views {
-					if m := l.pod("default", v.Pod.Name); m == nil || m.Status.ContainerStatuses[0].State.Running.StartedAt.Unix() != noon.Add(time.Minute).Unix() {
+					if m := l.pod("default", v.Pod.Name); m == nil || m.Status.ContainerStatuses[0].State.Running.StartedAt.Unix() != clustertest.Noon.Add(time.Minute).Unix() {
 						t.Errorf("%s, 5s after the outage: got pod %+v, want the new start time", v.Pod.Name, m)
 					}
 				}
@@ -258,8 +261,8 @@ func TestWriter_StatusSynced(t *testing.T) {
 	var took []time.Duration
 	prepare := func(_ *testNode, o *Options) { o.OnStatusSynced = func(d time.Duration) { took = append(took, d) } }
 	runNode(t, prepare, func(l *testNode) {
-		static := staticPod(t, webManifest)
-		publish := func(at time.Duration) { l.publish(podView(static, runningStatus(noon.Add(at)))) }
+		static := clustertest.StaticPod(t, clustertest.WebManifest)
+		publish := func(at time.Duration) { l.publish(podView(static, runningStatus(clustertest.Noon.Add(at)))) }
 		check := func(step string, atLeast, atMost time.Duration) {
 			t.Helper()
 			if len(took) != 1 || took[0] < atLeast || took[0] > atMost {
@@ -275,7 +278,7 @@ func TestWriter_StatusSynced(t *testing.T) {
 		}
 		l.change(func() {
 			l.fault = func(*http.Request) (*http.Response, error) {
-				return errorResponse(apierrors.NewInternalError(syscall.EIO)), nil
+				return clustertest.ErrorResponse(apierrors.NewInternalError(syscall.EIO)), nil
 			}
 		})
 		publish(time.Minute)
@@ -299,14 +302,14 @@ func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
-					return errorResponse(apierrors.NewBadRequest(`metadata.annotations: Invalid value: "hunter2-and-more"`)), nil
+					return clustertest.ErrorResponse(apierrors.NewBadRequest(`metadata.annotations: Invalid value: "hunter2-and-more"`)), nil
 				}
 				return nil, nil
 			}
 		})
-		web := staticPod(t, webManifest)
+		web := clustertest.StaticPod(t, clustertest.WebManifest)
 		web.Annotations["example.com/token"] = "hunter2-and-more"
-		l.publish(podView(web, runningStatus(noon)))
+		l.publish(podView(web, runningStatus(clustertest.Noon)))
 		l.advance(time.Minute)
 		if rejections := l.rejections(); len(rejections) != 1 || !strings.Contains(rejections[0].Reason, `Invalid value: "<redacted>"`) {
 			t.Errorf("got rejections %v, want one that contains \"<redacted>\" instead of the value", rejections)
@@ -331,20 +334,20 @@ func TestWriter_StatusRejectedPrivate(t *testing.T) {
 			l.change(func() {
 				l.fault = func(q *http.Request) (*http.Response, error) {
 					if q.Method == http.MethodPatch {
-						return errorResponse(apierrors.NewBadRequest(quoted)), nil
+						return clustertest.ErrorResponse(apierrors.NewBadRequest(quoted)), nil
 					}
 					return nil, nil
 				}
 			})
-			p := newBoundPod("app", "1")
+			p := clustertest.NewBoundPod("app", "1")
 			p.UID = "a"
 			l.change(func() { l.putPod(p, "ADDED") })
-			status := runningStatus(noon)
+			status := runningStatus(clustertest.Noon)
 			status.Message = short
 			status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{Message: last}
 			l.publish(podView(p, status))
 			l.advance(time.Minute)
-			l.publish(podView(p, runningStatus(noon)))
+			l.publish(podView(p, runningStatus(clustertest.Noon)))
 			rejections := l.rejections()
 			if len(rejections) != 1 || !strings.Contains(rejections[0].Reason, "updating the status in the cluster failed: ") {
 				t.Fatalf("%.99s: got rejections %v, want one rejection of the status", quoted, rejections)
@@ -365,13 +368,13 @@ func TestWriter_MirrorRejected(t *testing.T) {
 		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
-					return errorResponse(apierrors.NewNotFound(podsResource, "namespaces \"lab\"")), nil
+					return clustertest.ErrorResponse(apierrors.NewNotFound(podsResource, "namespaces \"lab\"")), nil
 				}
 				return nil, nil
 			}
 		})
 		l.countRequests()
-		l.publish(podView(staticPod(t, webManifest), runningStatus(noon)))
+		l.publish(podView(clustertest.StaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon)))
 		if rejections := l.rejections(); len(rejections) > 0 {
 			t.Errorf("before rejectionDelay has passed: got rejections %v, want none", rejections)
 		}
@@ -407,7 +410,7 @@ func TestWriter_SlowWebhook(t *testing.T) {
 				return nil, nil
 			}
 		})
-		static := podView(staticPod(t, webManifest), runningStatus(noon))
+		static := podView(clustertest.StaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon))
 		l.publish(static)
 		l.advance(15 * time.Second)
 		if l.pod("default", "web-n1") == nil {
@@ -415,23 +418,23 @@ func TestWriter_SlowWebhook(t *testing.T) {
 		}
 		l.change(func() { webhook = time.Hour })
 		var slow []*server.PodView
-		for n := range maxWrites {
-			slow = append(slow, podView(staticPod(t, strings.Replace(webManifest, "name: web", fmt.Sprint("name: slow", n), 1)), runningStatus(noon)))
+		for n := range podwriter.MaxWrites {
+			slow = append(slow, podView(clustertest.StaticPod(t, strings.Replace(clustertest.WebManifest, "name: web", fmt.Sprint("name: slow", n), 1)), runningStatus(clustertest.Noon)))
 		}
 		l.publish(append(slow, static)...)
 		l.countRequests()
 		for n := range 120 {
-			static = podView(static.Pod, runningStatus(noon.Add(time.Duration(n+1)*time.Minute)))
+			static = podView(static.Pod, runningStatus(clustertest.Noon.Add(time.Duration(n+1)*time.Minute)))
 			l.publish(append(slow, static)...)
-			if got := l.pod("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != noon.Add(time.Duration(n+1)*time.Minute).Unix() {
+			if got := l.pod("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != clustertest.Noon.Add(time.Duration(n+1)*time.Minute).Unix() {
 				t.Fatalf("update %d of pod web: got status %+v after 1s, want the new start time", n, l.pod("default", "web-n1").Status)
 			}
 		}
-		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > maxWrites*120/10 {
-			t.Errorf("got %d POSTs of pods in two minutes, want 1 to %d", n[0], maxWrites*120/10)
+		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > podwriter.MaxWrites*120/10 {
+			t.Errorf("got %d POSTs of pods in two minutes, want 1 to %d", n[0], podwriter.MaxWrites*120/10)
 		}
-		if rejections := l.rejections(); len(rejections) != maxWrites || rejections[0].Pod.Name != "slow0-n1" || !strings.Contains(rejections[0].Reason, "no response within "+writeTimeout.String()) {
-			t.Errorf("got rejections %v, want %d timeouts, one for each slow mirror pod", rejections, maxWrites)
+		if rejections := l.rejections(); len(rejections) != podwriter.MaxWrites || rejections[0].Pod.Name != "slow0-n1" || !strings.Contains(rejections[0].Reason, "no response within "+apiserver.WriteTimeout.String()) {
+			t.Errorf("got rejections %v, want %d timeouts, one for each slow mirror pod", rejections, podwriter.MaxWrites)
 		}
 	})
 }
@@ -443,21 +446,21 @@ func TestWriter_NewPodSameName(t *testing.T) {
 		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == http.MethodPatch && strings.Contains(q.URL.Path, "/pods/app/") {
-					return errorResponse(apierrors.NewBadRequest("no")), nil
+					return clustertest.ErrorResponse(apierrors.NewBadRequest("no")), nil
 				}
 				return nil, nil
 			}
 		})
-		p := newBoundPod("app", "1")
+		p := clustertest.NewBoundPod("app", "1")
 		p.UID = "a"
 		l.change(func() { l.putPod(p, "ADDED") })
-		l.publish(podView(p, runningStatus(noon)))
+		l.publish(podView(p, runningStatus(clustertest.Noon)))
 		l.advance(10 * time.Minute)
-		next := newBoundPod("app", "1")
+		next := clustertest.NewBoundPod("app", "1")
 		next.UID = "b"
 		l.change(func() { l.fault = nil; l.putPod(p, "DELETED") })
 		l.change(func() { l.putPod(next, "ADDED") })
-		l.publish(podView(next, runningStatus(noon)))
+		l.publish(podView(next, runningStatus(clustertest.Noon)))
 		if now := l.pod("default", "app"); now.UID != "b" || now.Status.Phase != v1.PodRunning {
 			t.Errorf("1s after the start of the new pod: got UID %s, status %+v; want UID b and phase Running", now.UID, now.Status)
 		}
@@ -476,9 +479,9 @@ func TestWriter_UnsupportedField(t *testing.T) {
 		}
 	}
 	runNode(t, prepare, func(l *testNode) {
-		s := runningStatus(noon)
+		s := runningStatus(clustertest.Noon)
 		s.ContainerStatuses[0].StopSignal = new(v1.SIGTERM)
-		static := staticPod(t, webManifest)
+		static := clustertest.StaticPod(t, clustertest.WebManifest)
 		l.publish(podView(static, s))
 		l.advance(time.Minute)
 		if n := l.countRequests("PATCH pods"); n[0] > 2 {
@@ -510,8 +513,8 @@ func TestWriter_UnsupportedField(t *testing.T) {
 // DELETE, report no rejection, and create the new mirror pod after the finalizer was removed.
 func TestWriter_MirrorWithFinalizer(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		static := staticPod(t, webManifest)
-		l.publish(podView(static, runningStatus(noon)))
+		static := clustertest.StaticPod(t, clustertest.WebManifest)
+		l.publish(podView(static, runningStatus(clustertest.Noon)))
 		held := l.pod("default", "web-n1").DeepCopy()
 		held.Finalizers = []string{"example.com/slow"}
 		l.change(func() { l.putPod(held, "MODIFIED") })
@@ -519,7 +522,7 @@ func TestWriter_MirrorWithFinalizer(t *testing.T) {
 		edited.Annotations[manifest.AnnotationConfigHash] = "other"
 		l.countRequests()
 		for range 20 {
-			l.publish(podView(edited, runningStatus(noon)))
+			l.publish(podView(edited, runningStatus(clustertest.Noon)))
 			if rejections := l.rejections(); len(rejections) > 0 {
 				t.Fatalf("waiting for the finalizer: got rejections %v, want none", rejections)
 			}
@@ -539,7 +542,7 @@ func TestWriter_MirrorWithFinalizer(t *testing.T) {
 // pods.
 func TestWriter_PodsLost(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		l.publish(podView(staticPod(t, webManifest), runningStatus(noon)))
+		l.publish(podView(clustertest.StaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon)))
 		before := l.pod("default", "web-n1")
 		l.change(func() {
 			l.pods = maps.Clone(l.pods)

@@ -17,6 +17,10 @@ import (
 
 	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/cluster/apiserver"
+	"podd/cmd/podd/internal/cluster/credential"
+	"podd/cmd/podd/internal/cluster/nodesync"
+	"podd/cmd/podd/internal/cluster/podwriter"
+	"podd/cmd/podd/internal/cluster/review"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/cmd/podd/internal/rootdir"
@@ -36,35 +40,30 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 		return nil
 	}
 	return cluster.New(cluster.Options{
-		Kubeconfig: c.Kubeconfig, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"), NodeSyncedFile: rootdir.NodeSyncedPath(b.cfg.RootDir),
-		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
+		NodeName: b.cfg.NodeName, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
+		Credential: credential.Config{
+			Kubeconfig: c.Kubeconfig, BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
+			OnRenewal: func(serving bool, previousNotBefore time.Time, err error) {
+				t.metrics.RecordCertificateRequest(serving, previousNotBefore, time.Now(), err)
+			},
+		},
 		RequestServingCert: hasPort && c.RequestServingCert, Reviews: newReviewOptions(b.cfg.API, hasPort),
 		Client: apiserver.Options{
 			Version: b.version, QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
 			OnRequest: t.metrics.RecordClientRequest, Tracer: t.tracing.Tracer(),
 		},
-		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, Unschedulable: c.Unschedulable, ProviderID: c.ProviderID,
-		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach, IsNewHost: isNewHost(b.cfg.RootDir),
-		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
-		Events: t.events, CSI: drivers, DisksInUse: rootdir.PodDirs(b.cfg.RootDir).DisksInUse, Log: b.log,
-		OnRenewal: func(serving bool, previousNotBefore time.Time, err error) {
-			t.metrics.RecordCertificateRequest(serving, previousNotBefore, time.Now(), err)
+		Node: nodesync.Config{
+			RegisterNode: c.RegisterNode, Taints: c.Taints, Unschedulable: c.Unschedulable, ProviderID: c.ProviderID,
+			HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach,
+			NodeSyncedFile: rootdir.NodeSyncedPath(b.cfg.RootDir), UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency,
+			DisksInUse: rootdir.PodDirs(b.cfg.RootDir).DisksInUse, OnRegistrationStep: registrationFunc(t),
 		},
+		IsNewHost: isNewHost(b.cfg.RootDir), LeaseDuration: c.LeaseDuration, Events: t.events, CSI: drivers, Log: b.log,
 		OnPodWarning: func(pod *v1.Pod, reason, message string) {
 			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
 			t.record([]event.Event{s.NewWarningEvent(reason, "", message)})
 		},
 		OnStatusSynced: t.metrics.RecordStatusSync, OnConfigSource: configSourceFunc(b.configLink),
-		OnRegistrationStep: func(step cluster.RegistrationStep, at time.Time) {
-			switch step {
-			case cluster.RegistrationAttempted:
-				t.metrics.RecordRegistrationAttempt(at)
-			case cluster.NodeRegistered:
-				t.metrics.RecordRegistration(at)
-			case cluster.NodeReady:
-				t.metrics.RecordNodeReady(at)
-			}
-		},
 		OnSchedulable: func(schedulable bool) {
 			reason := "NodeNotSchedulable"
 			if schedulable {
@@ -72,11 +71,25 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 			}
 			t.record([]event.Event{event.ForNodeCondition(b.cfg.NodeName, reason, time.Now())})
 		},
-		OnRejected: func(_ context.Context, rejections []cluster.Rejection) {
+		OnRejected: func(_ context.Context, rejections []podwriter.Rejection) {
 			t.state.SetRejectedPods(rejectionProblems(rejections))
 		},
 		OnProblem: func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	})
+}
+
+// registrationFunc returns the function that records the steps of the registration of the node.
+func registrationFunc(t telemetry) func(nodesync.RegistrationStep, time.Time) {
+	return func(step nodesync.RegistrationStep, at time.Time) {
+		switch step {
+		case nodesync.RegistrationAttempted:
+			t.metrics.RecordRegistrationAttempt(at)
+		case nodesync.NodeRegistered:
+			t.metrics.RecordRegistration(at)
+		case nodesync.NodeReady:
+			t.metrics.RecordNodeReady(at)
+		}
+	}
 }
 
 // isNewHost reports whether, with this root directory, podd has not synced the Node and has recorded no
@@ -96,11 +109,11 @@ func isNewHost(root string) bool {
 }
 
 // newReviewOptions returns the options of reviews, or nil if the kubelet API needs none.
-func newReviewOptions(a config.KubeletAPI, hasPort bool) *cluster.ReviewOptions {
+func newReviewOptions(a config.KubeletAPI, hasPort bool) *review.Options {
 	if !hasPort || !a.EnableTokenReview && !a.EnableAccessReview {
 		return nil
 	}
-	return &cluster.ReviewOptions{TokenTTL: a.TokenTTL, AllowedTTL: a.AllowedTTL, DeniedTTL: a.DeniedTTL}
+	return &review.Options{TokenTTL: a.TokenTTL, AllowedTTL: a.AllowedTTL, DeniedTTL: a.DeniedTTL}
 }
 
 // podCIDR returns a function that returns the address range of the Node in c. If the Node has none or
@@ -157,7 +170,7 @@ func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *e
 }
 
 // rejectionProblems returns the problems of pods that the API server has rejected.
-func rejectionProblems(rejections []cluster.Rejection) []manifest.Problem {
+func rejectionProblems(rejections []podwriter.Rejection) []manifest.Problem {
 	var problems []manifest.Problem
 	for _, r := range rejections {
 		problems = append(problems, manifest.Problem{

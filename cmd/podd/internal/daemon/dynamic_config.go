@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cluster"
+	"podd/cmd/podd/internal/cluster/configsource"
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/cmd/podd/internal/dynconfig"
 	"podd/manifest"
@@ -100,11 +100,11 @@ func nodeConfig(v dynconfig.Version) metrics.NodeConfig {
 
 // configSourceFunc returns the function that passes the ConfigMap of the Node to link. It returns nil if
 // link is nil.
-func configSourceFunc(link *dynconfig.Link) func(cluster.ConfigSource) {
+func configSourceFunc(link *dynconfig.Link) func(configsource.Source) {
 	if link == nil {
 		return nil
 	}
-	return func(s cluster.ConfigSource) {
+	return func(s configsource.Source) {
 		if s.Name == "" || s.Err != "" {
 			link.SetConfigMap(nil, s.Err)
 			return

@@ -74,6 +74,10 @@ type Client struct {
 // RequestTimeout is the timeout of a request. The kubelet has the same timeout for heartbeats.
 const RequestTimeout = 10 * time.Second
 
+// WriteTimeout is the timeout of a request that writes a pod or an event. It is long, because
+// webhooks may delay the response for 30 s. The renewal of the Lease closes hanging connections earlier.
+const WriteTimeout = 40 * time.Second
+
 // New returns a client for config, and modifies config. It sends no request. certificate returns
 // the client certificate for new connections, or nil if there is none. If certificate is nil, config
 // determines the credential. client-go reloads the certificate and token files that config names.

@@ -8,6 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// ErrNotConnected is the error of a request before the first connection.
+var ErrNotConnected = errors.New("not connected to the cluster yet")
+
 // A HostError is the error of a request, with the host that the request was sent to.
 type HostError struct {
 	Host string
