@@ -122,9 +122,13 @@ type Check struct {
 }
 
 // newCheck returns the Check for a decision. An image that is missing with the policy Never is never
-// pulled, so whether it needs a pull is unknown, as in the kubelet.
+// pulled, so whether it needs a pull is unknown. With the policy Always, whether the image is present does
+// not matter, and the kubelet does not check it.
 func newCheck(r effect.ImageRequest, isPresent bool, d verify.Decision) Check {
-	c := Check{Policy: r.Policy, Present: &isPresent}
+	c := Check{Policy: r.Policy}
+	if r.Policy != string(v1.PullAlways) {
+		c.Present = &isPresent
+	}
 	if isPresent || d.Action != verify.Refuse {
 		c.PullRequired = new(d.Action != verify.Use)
 	}

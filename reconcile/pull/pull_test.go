@@ -428,8 +428,8 @@ func TestOnEnsure(t *testing.T) {
 		_ = b.ensure("web:1", "Always")
 	})
 	want := []string{
-		"Always true true", "IfNotPresent true false", "Never true false",
-		"Always false true", "IfNotPresent false true", "Never false unknown", "Always unknown unknown",
+		"Always unknown true", "IfNotPresent true false", "Never true false",
+		"Always unknown true", "IfNotPresent false true", "Never false unknown", "Always unknown unknown",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reports as \"policy, image on the node, pull required\" (-want +got):\n%s", diff)
