@@ -31,7 +31,9 @@ func TestMetrics(t *testing.T) {
 	d.untilMetrics(c, "/metrics",
 		"kubelet_running_pods 1", `kubelet_running_containers{container_state="running"} 1`, fmt.Sprintf("kubelet_node_name{node=%q} 1", d.host),
 		`kubelet_runtime_operations_total{operation_type="run_podsandbox"} 1`, `kubelet_started_containers_total{container_type="container"} 1`,
-		"kubelet_pod_start_duration_seconds_count 1", "kubelet_pod_start_sli_duration_seconds_count 1",
+		"kubelet_pod_start_duration_seconds_count 1", "kubelet_pod_start_total_duration_seconds_count 1",
+		"kubelet_pod_start_sli_duration_seconds_count 0", // because the pod has a hostPath volume
+		`volume_manager_total_volumes{plugin_name="kubernetes.io/host-path",state="actual_state_of_world"} 1`,
 		`kubelet_pod_worker_duration_seconds_count{operation_type="create"}`, `kubelet_cgroup_manager_duration_seconds_count{operation_type="create"}`,
 		fmt.Sprintf("kubelet_container_log_filesystem_used_bytes{container=%q,namespace=%q,pod=%q", "main", "default", d.podName("probed")),
 		`kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
