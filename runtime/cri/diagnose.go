@@ -18,27 +18,42 @@ var containerdConfigs = map[string]string{
 	"/var/run/containerd/containerd.sock": "/etc/containerd/config.toml",
 }
 
-// diagnose adds the remedy to the error of a Version call. err must come from convertError. With
-// errors.Is, the result matches the same errors as err.
+// A NoCRIError is the error of Node if the program that listens on the socket does not serve CRI.
+type NoCRIError struct {
+	Cause, Remedy string
+}
+
+// Error returns the cause and the remedy.
+func (e *NoCRIError) Error() string { return e.Cause + "; " + e.Remedy }
+
+// Unwrap returns runtime.ErrUnimplemented.
+func (e *NoCRIError) Unwrap() error { return runtime.ErrUnimplemented }
+
+// diagnose returns a *NoCRIError if err, the error of a Version call, is
+// runtime.ErrUnimplemented, and err otherwise. err must come from convertError.
 func (c *Client) diagnose(err error) error {
 	if !errors.Is(err, runtime.ErrUnimplemented) {
 		return err
 	}
-	text := c.endpoint + " does not implement CRI, because the socket belongs to another program; set --container-runtime-endpoint to the socket of the container runtime"
 	if strings.Contains(c.endpoint, "containerd") {
-		text = "containerd at " + c.endpoint + " does not serve CRI, because " + explainDisabledCRI(containerdConfigs[c.endpoint])
+		return &NoCRIError{
+			Cause:  "containerd at " + c.endpoint + " does not serve CRI, because " + explainDisabledCRI(containerdConfigs[c.endpoint]),
+			Remedy: "remove it from disabled_plugins, and restart containerd",
+		}
 	}
-	return &callError{text: text, kinds: []error{runtime.ErrUnimplemented}}
+	return &NoCRIError{
+		Cause:  c.endpoint + " does not implement CRI, because the socket belongs to another program",
+		Remedy: "set --container-runtime-endpoint to the socket of the container runtime",
+	}
 }
 
-// explainDisabledCRI returns the probable reason why containerd does not serve CRI, and the remedy.
-// config is the path of containerd's configuration file, or "" if it is unknown.
+// explainDisabledCRI returns the probable reason why containerd does not serve CRI. config is the path
+// of containerd's configuration file, or "" if it is unknown.
 func explainDisabledCRI(config string) string {
-	const remedy = "remove it and restart containerd"
 	if plugin := disabledPlugin(config); plugin != "" {
-		return fmt.Sprintf("%q is in disabled_plugins of %s (Docker's package adds it); %s", plugin, config, remedy)
+		return fmt.Sprintf("%q is in disabled_plugins of %s (Docker's package adds it)", plugin, config)
 	}
-	return `"cri" is probably in disabled_plugins of its config.toml; ` + remedy
+	return `"cri" is probably in disabled_plugins of its config.toml`
 }
 
 // disabledPlugin returns the name of the CRI plugin in the disabled_plugins of a containerd

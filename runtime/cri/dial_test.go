@@ -1,7 +1,9 @@
 package cri
 
 import (
+	"errors"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"podd/runtime"
 )
 
 // serveContentTypes starts a server that rejects every call with the content type of the
@@ -57,5 +61,42 @@ func TestDial_SendsContentTypeWithoutSubtype(t *testing.T) {
 		if err := call(); err == nil || !strings.HasSuffix(err.Error(), "application/grpc") {
 			t.Errorf("%s: got content type %v, want application/grpc", name, err)
 		}
+	}
+}
+
+// TestNode_NoCRI checks the errors for the sockets of programs that do not serve CRI: Docker's API,
+// which does not support HTTP/2, and a containerd whose CRI plugin is disabled.
+func TestNode_NoCRI(t *testing.T) {
+	web, grpcServer := new(http.Server), grpc.NewServer()
+	for name, c := range map[string]struct {
+		serve         func(net.Listener) error
+		close         func()
+		cause, remedy string
+	}{
+		"docker.sock":     {web.Serve, func() { _ = web.Close() }, "the socket belongs to another program", "set --container-runtime-endpoint"},
+		"containerd.sock": {grpcServer.Serve, grpcServer.Stop, `"cri" is probably in disabled_plugins`, "restart containerd"},
+	} {
+		socket := filepath.Join(t.TempDir(), name)
+		listener, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = c.serve(listener) // returns after close
+		}()
+		client, err := Dial(Options{Endpoint: socket})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Node(t.Context())
+		noCRIErr, ok := errors.AsType[*NoCRIError](err)
+		if !ok || !errors.Is(err, runtime.ErrUnimplemented) || !strings.Contains(noCRIErr.Cause, c.cause) || !strings.Contains(noCRIErr.Remedy, c.remedy) {
+			t.Errorf("%s: got error %v, want a NoCRIError with the cause %q and the remedy %q", name, err, c.cause, c.remedy)
+		}
+		client.Close()
+		c.close()
+		<-done
 	}
 }

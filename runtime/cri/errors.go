@@ -75,7 +75,7 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 		return []error{runtime.ErrVolumeImageDamaged}
 	case code == codes.NotFound, isNotFoundText(text):
 		return []error{runtime.ErrNotFound}
-	case code == codes.Unimplemented:
+	case code == codes.Unimplemented, isHTTP1Text(text):
 		return []error{runtime.ErrUnimplemented}
 	case code == codes.Unavailable:
 		return []error{runtime.ErrUnavailable}
@@ -86,6 +86,12 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 		return []error{runtime.ErrUnavailable}
 	}
 	return nil
+}
+
+// isHTTP1Text reports whether text is gRPC's error for a server that does not support HTTP/2. Docker's
+// API is such a server.
+func isHTTP1Text(text string) bool {
+	return strings.Contains(text, "the frame header looked like an HTTP/1.1 header")
 }
 
 // isNameReservedText reports whether text is the error of containerd or CRI-O for a sandbox or

@@ -61,25 +61,33 @@ func findCondition(r *api.StatusResponse, kind string) (value bool, reason strin
 	return false, "the runtime does not report " + kind
 }
 
-// explainNoNetwork returns message, or a clearer text if message means that there is no
-// network. The clearer text contains the CNI directory from containerd's verbose Status.
+// explainNoNetwork returns a clearer text than message, the message of the condition NetworkReady, if
+// the verbose Status of containerd contains the cause. Otherwise it returns message.
 func (c *Client) explainNoNetwork(ctx context.Context, message string) string {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
 		return message
 	}
-	lastStatus := makeReadable(r.GetInfo()["lastCNILoadStatus"])
-	dir := cniDir(r.GetInfo()["config"])
+	return explainCNI(message, r.GetInfo())
+}
+
+// explainCNI works like explainNoNetwork, but takes the info of the verbose Status.
+func explainCNI(message string, info map[string]string) string {
+	lastStatus := makeReadable(info["lastCNILoadStatus"])
+	dir := cniDir(info["config"])
+	hasFailed := lastStatus != "" && lastStatus != "OK"
 	switch {
-	case dir == "" && (lastStatus == "" || lastStatus == "OK"):
+	case dir == "" && !hasFailed:
 		return message
-	case strings.Contains(lastStatus, "no network config found") || strings.Contains(message, "not initialized"):
+	// The message of the condition is the same for an invalid configuration and for none.
+	case hasFailed && !strings.Contains(lastStatus, "no network config found"):
+		cause := strings.TrimPrefix(lastStatus, "cni config load failed: ")
+		return "invalid CNI configuration: " + strings.TrimSuffix(cause, ": invalid cni config: failed to load cni config") + "; correct the file"
+	case hasFailed || strings.Contains(message, "not initialized"):
 		if dir == "" {
 			dir = "the CNI directory"
 		}
 		return "no CNI configuration in " + dir + "; install a CNI configuration; without one, only pods on the host network start"
-	case lastStatus != "" && lastStatus != "OK":
-		return "invalid CNI configuration: " + lastStatus
 	}
 	return message
 }
