@@ -138,8 +138,12 @@ func TestRun(t *testing.T) {
 		},
 		"not a socket":    {func(f *Facts) { f.Runtime.SocketErr = unix.EPROTOTYPE }, []string{"runtime: failed: connecting to /run/c.sock: protocol; --container-runtime-endpoint", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"hanging runtime": {func(f *Facts) { f.Runtime.Err = fmt.Errorf("no response: %w", runtime.ErrUnavailable) }, []string{"runtime: failed: does not respond: no response; restart", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
-		"disabled CRI":    {func(f *Facts) { f.Runtime.Err = errors.New("does not serve CRI") }, []string{"runtime: failed: does not serve CRI; journalctl", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
-		"CRI v1alpha2":    {func(f *Facts) { f.Runtime.Node.APIVersion = "v1alpha2" }, []string{"runtime: failed: implements CRI v1alpha2; containerd 1.6"}},
+		"disabled CRI": {
+			func(f *Facts) { f.Runtime.Err, f.Runtime.Remedy = errors.New("does not serve CRI"), "enable it" },
+			[]string{"runtime: failed: does not serve CRI; enable it", "sandbox image: skipped: runtime", "pod network: skipped: runtime"},
+		},
+		"failed query": {func(f *Facts) { f.Runtime.Err = errors.New("no status") }, []string{"runtime: failed: no status; journalctl", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
+		"CRI v1alpha2": {func(f *Facts) { f.Runtime.Node.APIVersion = "v1alpha2" }, []string{"runtime: failed: implements CRI v1alpha2; containerd 1.6"}},
 		"runtime not ready": {
 			func(f *Facts) { f.Runtime.Node.Ready, f.Runtime.Node.Message = false, "disk broken" },
 			[]string{"runtime: failed: RuntimeReady): disk broken; log"},
@@ -156,13 +160,19 @@ func TestRun(t *testing.T) {
 		"sandbox image with an unknown name": {func(f *Facts) { f.Runtime.SandboxImage = "" }, nil},
 		"no network": {func(f *Facts) {
 			f.Runtime.Node.NetworkReady, f.Runtime.Node.NetworkMessage = false, "no CNI configuration"
-		}, []string{"pod network: failed: NetworkReady): no CNI configuration; install a CNI"}},
+		}, []string{"pod network: failed: NetworkReady): no CNI configuration; install a CNI configuration in /etc/cni/net.d, or correct"}},
+		"no network, unknown directory": {func(f *Facts) {
+			f.Runtime.Node.NetworkReady, f.Runtime.Settings = false, runtime.Settings{CNIPlugins: []string{"bridge"}}
+		}, []string{"pod network: failed: NetworkReady); install a CNI configuration, or correct"}},
 		"no IPv4 forwarding": {func(f *Facts) { f.Network.ForwardsIPv4, f.Runtime.Settings.CNIPlugins = false, []string{"calico"} },
 			[]string{"pod network: warning: does not forward IPv4; ip_forward=1"}},
 		"forwarding that the bridge plugin enables": {func(f *Facts) {
 			f.Network.ForwardsIPv4, f.Runtime.Settings.CNIPlugins = false, []string{"portmap", "bridge"}
 		}, nil},
 		"missing CNI plugins": {func(f *Facts) { f.Network.MissingPlugins = []string{"bridge", "portmap"} }, []string{"pod network: failed: in /etc/cni/net.d needs the plugins bridge, portmap, which are not in /opt/cni/bin; containernetworking-plugins"}},
+		"CNI plugins in another directory": {func(f *Facts) {
+			f.Network.MissingPlugins, f.Network.PluginDir = []string{"bridge"}, "/usr/lib/cni"
+		}, []string{`pod network: failed: needs the plugins bridge, which are in /usr/lib/cni but not in /opt/cni/bin; bin_dir = "/usr/lib/cni"`}},
 		"cluster without a network": {
 			func(f *Facts) {
 				f.Config.Cluster.Kubeconfig, f.Runtime.Node.NetworkReady = "/etc/kubeconfig", false
@@ -170,16 +180,18 @@ func TestRun(t *testing.T) {
 			[]string{"pod network: warning: NetworkReady; network add-on", "pod network: warning: iptables rules do not apply to bridges; br_netfilter"},
 		},
 
-		"unusable root directory": {func(f *Facts) { f.Directories[0].Err = errors.New("not a directory") }, []string{"disks: failed: root directory /var/lib/podd: not a directory; another one"}},
-		"read-only logs":          {func(f *Facts) { f.Directories[2].IsReadOnly = true }, []string{"disks: failed: pod logs directory /var/log/pods is on a read-only file system (/var/log); dmesg"}},
-		"noexec root directory":   {func(f *Facts) { f.Directories[0].IsNoExec = true }, []string{"disks: warning: noexec, so containers cannot execute; --root-dir"}},
-		"noexec logs":             {func(f *Facts) { f.Directories[2].IsNoExec = true }, nil},
-		"little disk space":       {func(f *Facts) { f.Directories[0].Space.AvailableBytes = 1 << 30 }, []string{"disks: warning: root directory /var/lib/podd: 1024 MiB are available, less than the threshold nodefs.available (10240 MiB); remove files"}},
-		"full run directory":      {func(f *Facts) { f.Directories[1].Space.AvailableBytes = 0 }, []string{"disks: failed: run directory /run/podd: no space is left; remove files"}},
-		"few inodes":              {func(f *Facts) { f.Directories[2].Space.InodesFree = 3 }, []string{"disks: warning: 3 inodes are free, less than the threshold nodefs.inodesFree (50); remove files"}},
-		"no inodes":               {func(f *Facts) { f.Directories[3].Space.InodesFree = 0 }, []string{"disks: failed: image file system /img: no inodes are left; remove files"}},
-		"little space for images": {func(f *Facts) { f.Directories[3].Space.AvailableBytes = 12 << 30 }, []string{"disks: warning: imagefs.available; remove files"}},
-		"unknown capacity":        {func(f *Facts) { f.Directories[0].Space = stats.Space{} }, nil},
+		"inaccessible root directory":  {func(f *Facts) { f.Directories[0].Err = unix.EPERM }, []string{"disks: failed: root directory /var/lib/podd: operation not permitted; permissions"}},
+		"file in place of a directory": {func(f *Facts) { f.Directories[0].Err = unix.ENOTDIR }, []string{"disks: failed: root directory /var/lib/podd: not a directory; move the file"}},
+		"disk that does not respond":   {func(f *Facts) { f.Directories[0].Err = ErrHungDisk }, []string{"disks: failed: root directory /var/lib/podd: does not respond; dmesg"}},
+		"read-only logs":               {func(f *Facts) { f.Directories[2].IsReadOnly = true }, []string{"disks: failed: pod logs directory /var/log/pods is on a read-only file system (/var/log); dmesg"}},
+		"noexec root directory":        {func(f *Facts) { f.Directories[0].IsNoExec = true }, []string{"disks: warning: noexec, so containers cannot execute; --root-dir"}},
+		"noexec logs":                  {func(f *Facts) { f.Directories[2].IsNoExec = true }, nil},
+		"little disk space":            {func(f *Facts) { f.Directories[0].Space.AvailableBytes = 1 << 30 }, []string{"disks: warning: root directory /var/lib/podd: 1024 MiB are available, less than the threshold nodefs.available (10240 MiB); remove files"}},
+		"full run directory":           {func(f *Facts) { f.Directories[1].Space.AvailableBytes = 0 }, []string{"disks: failed: run directory /run/podd: no space is left; remove files"}},
+		"few inodes":                   {func(f *Facts) { f.Directories[2].Space.InodesFree = 3 }, []string{"disks: warning: 3 inodes are free, less than the threshold nodefs.inodesFree (50); remove files"}},
+		"no inodes":                    {func(f *Facts) { f.Directories[3].Space.InodesFree = 0 }, []string{"disks: failed: image file system /img: no inodes are left; remove files"}},
+		"little space for images":      {func(f *Facts) { f.Directories[3].Space.AvailableBytes = 12 << 30 }, []string{"disks: warning: imagefs.available; remove files"}},
+		"unknown capacity":             {func(f *Facts) { f.Directories[0].Space = stats.Space{} }, nil},
 
 		"clock before the build": {func(f *Facts) { f.Clock.Now = time.Unix(0, 0) }, []string{"clock: warning: 1970-01-01T00:00:00Z, which is before podd was built (2029-01-01T00:00:00Z); chrony"}},
 		"unknown build time":     {func(f *Facts) { f.Clock.BuildTime = time.Time{} }, nil},
@@ -189,9 +201,13 @@ func TestRun(t *testing.T) {
 		"unknown hostname":       {func(f *Facts) { f.NameResolution.LookupErr = errors.New("no such host") }, []string{"name resolution: warning: this node, n1, cannot be resolved: no such host; /etc/hosts"}},
 		"no resolv.conf":         {func(f *Facts) { f.Config.ResolvConf, f.NameResolution.DNS = "", render.DNS{} }, nil},
 		"unreadable resolv.conf": {func(f *Facts) { f.NameResolution.ResolvConfErr = errors.New("permission denied") }, []string{"name resolution: failed: permission denied; no pod starts; --resolv-conf"}},
-		"no name servers":        {func(f *Facts) { f.NameResolution.DNS.Servers = nil }, []string{"name resolution: warning: /etc/resolv.conf contains no name servers; --resolv-conf"}},
-		"four name servers":      {func(f *Facts) { f.NameResolution.DNS.Servers = []string{"1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"} }, []string{"name resolution: warning: 4 name servers; /etc/resolv.conf"}},
-		"loopback resolver":      {func(f *Facts) { f.NameResolution.DNS.Servers = []string{"127.0.0.1", "::1"} }, []string{"name resolution: warning: loopback address 127.0.0.1, ::1; --resolv-conf"}},
+		"missing resolv.conf": {
+			func(f *Facts) { f.NameResolution.DNS.Servers, f.NameResolution.ResolvConfMissing = nil, true },
+			[]string{"name resolution: warning: /etc/resolv.conf does not exist, so pods cannot resolve names; create the file"},
+		},
+		"no name servers":   {func(f *Facts) { f.NameResolution.DNS.Servers = nil }, []string{"name resolution: warning: /etc/resolv.conf contains no name servers; --resolv-conf"}},
+		"four name servers": {func(f *Facts) { f.NameResolution.DNS.Servers = []string{"1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"} }, []string{"name resolution: warning: 4 name servers; /etc/resolv.conf"}},
+		"loopback resolver": {func(f *Facts) { f.NameResolution.DNS.Servers = []string{"127.0.0.1", "::1"} }, []string{"name resolution: warning: loopback address 127.0.0.1, ::1; --resolv-conf"}},
 		"systemd-resolved": {
 			func(f *Facts) {
 				f.NameResolution.DNS.Servers, f.NameResolution.HasUpstreamFile = []string{"127.0.0.53"}, true
@@ -204,6 +220,16 @@ func TestRun(t *testing.T) {
 		"address of another host":           {func(f *Facts) { f.Ports[0].Err = unix.EADDRNOTAVAIL }, []string{"ports: failed: does not belong to this host; --address"}},
 		"privileged port":                   {func(f *Facts) { f.Ports[0].Err = unix.EACCES }, []string{"ports: failed: permission denied; --port"}},
 		"no ports":                          {func(f *Facts) { f.Ports = nil }, nil},
+		"two flags with the same port": {
+			func(f *Facts) { f.Ports[1].Address = f.Ports[0].Address },
+			[]string{"ports: failed: cannot listen on 127.0.0.1:10250 (--port) and 127.0.0.1:10250 (--healthz-port); another port with --healthz-port"},
+		},
+		"port of all addresses and of one address": {
+			func(f *Facts) { f.Ports[1].Address = "[::]:10250" },
+			[]string{"ports: failed: cannot listen on 127.0.0.1:10250 (--port) and [::]:10250 (--healthz-port); another port with --healthz-port"},
+		},
+		"port of all IPv4 addresses and of an IPv6 address": {func(f *Facts) { f.Ports[0].Address, f.Ports[1].Address = "0.0.0.0:10250", "[::1]:10250" }, nil},
+		"two addresses with the same port":                  {func(f *Facts) { f.Ports[1].Address = "127.0.0.2:10250" }, nil},
 		"port of the running podd": {
 			func(f *Facts) {
 				f.Processes.RootDirPID, f.Processes.SocketPID = 9, 9

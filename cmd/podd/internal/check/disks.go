@@ -2,8 +2,11 @@ package check
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"podd/reconcile/eviction/pressure"
 )
@@ -51,7 +54,7 @@ func checkDirectory(p pressure.Policy, d Directory, r *Result) {
 	name := d.Purpose + " " + d.Path
 	switch {
 	case d.Err != nil:
-		r.fail("create the directory, or configure another one", "%s: %v", name, d.Err)
+		r.fail(accessRemedy(d.Err), "%s: %v", name, d.Err)
 		return
 	case d.IsReadOnly:
 		r.fail("mount the file system read-write; if the kernel made it read-only because of a disk error, see the output of \"dmesg\"", "%s is on a read-only file system (%s)", name, d.Existing)
@@ -73,6 +76,20 @@ func checkDirectory(p pressure.Policy, d Directory, r *Result) {
 	case inodes.IsCrossed(int64(s.Inodes), int64(s.InodesFree)):
 		r.warn(remedy, "%s: %d inodes are free, less than the threshold %s.inodesFree (%d)", name, s.InodesFree, signals, inodes.AmountFor(int64(s.Inodes)))
 	}
+}
+
+// ErrHungDisk is the error if a system call on a directory does not return.
+var ErrHungDisk = errors.New("the disk does not respond")
+
+// accessRemedy returns the remedy for an error of accessing a directory.
+func accessRemedy(err error) string {
+	switch {
+	case errors.Is(err, ErrHungDisk):
+		return "see the output of \"dmesg\", repair the disk or the connection to the file server, or configure another directory"
+	case errors.Is(err, unix.ENOTDIR):
+		return "move the file, or configure another directory"
+	}
+	return "correct the permissions and attributes of the directory, or configure another one"
 }
 
 func formatMiB(bytes uint64) string { return fmt.Sprintf("%d MiB", bytes>>20) }

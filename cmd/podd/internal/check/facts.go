@@ -75,7 +75,8 @@ type Runtime struct {
 	SocketErr error  // error of connecting to the socket
 	Node      runtime.Node
 	Settings  runtime.Settings
-	Err       error // error of querying Node or Settings
+	Err       error  // error of querying Node or Settings
+	Remedy    string // remedy for Err, or "" if it is unknown
 	// SandboxImage is the name of the sandbox image, or "" if it is unknown. HasSandboxImage reports
 	// whether the node has this image or, if the name is unknown, any pinned image.
 	SandboxImage    string
@@ -90,6 +91,9 @@ type Network struct {
 	FiltersBridges bool
 	// MissingPlugins contains the CNI plugins of the runtime's configuration that do not exist.
 	MissingPlugins []string
+	// PluginDir is a directory with all MissingPlugins, in which the runtime does not look for
+	// plugins; "" if there is none.
+	PluginDir string
 }
 
 // A Directory is a directory that podd or the runtime writes.
@@ -120,6 +124,8 @@ type NameResolution struct {
 	LookupErr     error
 	DNS           render.DNS // content of the resolv.conf for pods
 	ResolvConfErr error      // error of reading the resolv.conf for pods
+	// ResolvConfMissing is set if the configured resolv.conf does not exist.
+	ResolvConfMissing bool
 	// HasUpstreamFile is set if systemd-resolved provides a file with its upstream name servers.
 	HasUpstreamFile bool
 }

@@ -21,6 +21,11 @@ func checkNameResolution(f *Facts, r *Result) {
 		r.fail("correct the file, or set another file with --resolv-conf", "%v; no pod starts until the file can be read", n.ResolvConfErr)
 		return
 	}
+	if n.ResolvConfMissing {
+		r.Detail = "no " + path
+		r.warn("create the file with a name server, or set another file with --resolv-conf", "%s does not exist, so pods cannot resolve names", path)
+		return
+	}
 	if len(n.DNS.Servers) == 0 {
 		r.Detail = "no name servers"
 		r.warn("add a name server to the file, or set another file with --resolv-conf", "%s contains no name servers, so pods cannot resolve names", path)

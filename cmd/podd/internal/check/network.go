@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -35,10 +36,18 @@ func checkCNI(f *Facts, r *Result, inCluster bool) {
 		r.warn("install a network add-on in the cluster", "the pod network is not ready (condition NetworkReady): %s", n.NetworkMessage)
 	default:
 		r.Detail = "not ready"
-		r.fail("install a CNI configuration and its plugins; pods on the host network need none", "the pod network is not ready (condition NetworkReady): %s", n.NetworkMessage)
+		in := ""
+		if cni.CNIConfDir != "" {
+			in = " in " + cni.CNIConfDir
+		}
+		r.fail("install a CNI configuration"+in+", or correct the existing one, and install its plugins; pods on the host network need none", "the pod network is not ready (condition NetworkReady): %s", n.NetworkMessage)
 	}
-	if len(f.Network.MissingPlugins) > 0 {
-		r.fail("install the CNI plugins, for example from the package containernetworking-plugins", "the CNI configuration in %s needs the plugins %s, which are not in %s",
-			cni.CNIConfDir, strings.Join(f.Network.MissingPlugins, ", "), strings.Join(cni.CNIPluginDirs, ", "))
+	plugins, dirs := strings.Join(f.Network.MissingPlugins, ", "), strings.Join(cni.CNIPluginDirs, ", ")
+	switch dir := f.Network.PluginDir; {
+	case dir != "":
+		r.fail(fmt.Sprintf("set bin_dir = %q (containerd 1) or bin_dirs = [%q] (containerd 2) in the section \"cni\" of containerd's configuration, and restart containerd", dir, dir),
+			"the CNI configuration in %s needs the plugins %s, which are in %s but not in %s", cni.CNIConfDir, plugins, dir, dirs)
+	case plugins != "":
+		r.fail("install the CNI plugins, for example from the package containernetworking-plugins", "the CNI configuration in %s needs the plugins %s, which are not in %s", cni.CNIConfDir, plugins, dirs)
 	}
 }

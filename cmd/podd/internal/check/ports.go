@@ -3,6 +3,8 @@ package check
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -10,8 +12,11 @@ import (
 
 func checkPorts(f *Facts, r *Result) {
 	var freeAddresses []string
-	for _, p := range f.Ports {
+	for i, p := range f.Ports {
+		other, overlaps := findOverlap(f.Ports[:i], p)
 		switch {
+		case overlaps:
+			r.fail("use another port with "+p.Flag, "podd cannot listen on %s (%s) and %s (%s) at the same time", other.Address, other.Flag, p.Address, p.Flag)
 		case p.Err == nil, p.Owner.PID != 0 && f.Processes.isThisPodd(p.Owner.PID):
 			freeAddresses = append(freeAddresses, p.Address)
 		case errors.Is(p.Err, unix.EADDRINUSE):
@@ -29,6 +34,32 @@ func checkPorts(f *Facts, r *Result) {
 	case len(freeAddresses) == 0:
 		r.Detail = "all configured ports are in use"
 	}
+}
+
+// findOverlap returns the first of the ports on which podd cannot listen if it also listens on p. ok is
+// false if there is none.
+func findOverlap(ports []Port, p Port) (other Port, ok bool) {
+	i := slices.IndexFunc(ports, func(other Port) bool { return overlap(other.Address, p.Address) })
+	if i < 0 {
+		return Port{}, false
+	}
+	return ports[i], true
+}
+
+// overlap reports whether a process cannot listen on both addresses. Each address is "host:port".
+func overlap(a, b string) bool {
+	x, errX := netip.ParseAddrPort(a)
+	y, errY := netip.ParseAddrPort(b)
+	if errX != nil || errY != nil { // the host is a name
+		return a == b
+	}
+	return x.Port() == y.Port() && (x == y || includes(x.Addr(), y.Addr()) || includes(y.Addr(), x.Addr()))
+}
+
+// includes reports whether ip stands for all addresses, one of which is other. A listener on :: also
+// receives IPv4 connections.
+func includes(ip, other netip.Addr) bool {
+	return ip.IsUnspecified() && (ip.Is6() || other.Is4())
 }
 
 // describe returns the name and the PID of a process.

@@ -36,6 +36,9 @@ func checkRuntime(f *Facts, r *Result) {
 	case errors.Is(rt.Err, runtime.ErrUnavailable):
 		r.Detail = "no response"
 		r.fail("see the log of the container runtime, and restart it", "the container runtime does not respond: %v", rt.Err)
+	case rt.Err != nil && rt.Remedy != "":
+		r.Detail = "error"
+		r.fail(rt.Remedy, "%v", rt.Err)
 	case rt.Err != nil:
 		r.Detail = "error"
 		r.fail("see the log of the container runtime, for example with \"journalctl -u containerd\"", "%v", rt.Err)

@@ -51,7 +51,7 @@ func readDirectory(ctx context.Context, d check.Directory) check.Directory {
 	case r := <-result:
 		return r
 	case <-ctx.Done():
-		d.Err = errors.New("the disk does not respond")
+		d.Err = check.ErrHungDisk
 		return d
 	}
 }
@@ -89,7 +89,7 @@ func findExisting(path string) (string, error) {
 		case err != nil:
 			return "", err
 		case !info.IsDir():
-			return "", fmt.Errorf("%s is not a directory", at)
+			return "", fmt.Errorf("%s: %w", at, unix.ENOTDIR)
 		}
 		return at, nil
 	}

@@ -35,7 +35,7 @@ func ReadFacts(ctx context.Context, o Options) check.Facts {
 	}
 	var images string
 	f.Runtime, images = queryRuntime(ctx, o.Config)
-	f.Network = readNetwork(f.Runtime.Settings)
+	f.Network = readNetwork(f.Runtime.Settings, pluginDirs)
 	f.Directories = readDirectories(ctx, &o.Config.Paths, images)
 	f.NameResolution = readNameResolution(ctx, o.Config)
 	f.Ports = tryPorts(ctx, &o.Config.Server)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -165,8 +166,8 @@ func TestReadDirectory(t *testing.T) {
 		}
 	}
 	for _, path := range []string{file, filepath.Join(file, "below")} {
-		if d := read(path); d.Err == nil {
-			t.Errorf("%s: got %+v, want an error", path, d)
+		if d := read(path); !errors.Is(d.Err, unix.ENOTDIR) {
+			t.Errorf("%s: got %+v, want the error ENOTDIR", path, d)
 		}
 	}
 }
@@ -188,8 +189,57 @@ func TestReadNetwork_MissingPlugins(t *testing.T) {
 		"runtime in a container":   {runtime.Settings{CNIConfDir: dir + "/none", CNIPluginDirs: []string{dir + "/none"}, CNIPlugins: plugins}, nil},
 		"runtime without settings": {runtime.Settings{}, nil},
 	} {
-		if got := readNetwork(c.settings).MissingPlugins; !slices.Equal(got, c.want) {
+		if got := readNetwork(c.settings, nil).MissingPlugins; !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestReadNetwork_PluginDir checks that readNetwork finds a directory that contains all plugins that
+// the runtime does not find.
+func TestReadNetwork_PluginDir(t *testing.T) {
+	empty, one, all := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, file := range []string{filepath.Join(one, "bridge"), filepath.Join(all, "bridge"), filepath.Join(all, "portmap")} {
+		if err := os.WriteFile(file, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		runtimeDir string
+		want       string
+	}{
+		"no plugins found":  {empty, all},
+		"one plugin found":  {one, all},
+		"all plugins found": {all, ""},
+	} {
+		settings := runtime.Settings{CNIConfDir: empty, CNIPluginDirs: []string{c.runtimeDir}, CNIPlugins: []string{"bridge", "portmap"}}
+		if got := readNetwork(settings, []string{one, all}).PluginDir; got != c.want {
+			t.Errorf("%s: got directory %q, want %q", name, got, c.want)
+		}
+	}
+	settings := runtime.Settings{CNIConfDir: empty, CNIPluginDirs: []string{empty}, CNIPlugins: []string{"bridge", "calico"}}
+	if got := readNetwork(settings, []string{one, all}).PluginDir; got != "" {
+		t.Errorf("plugin that is not installed: got directory %q, want none", got)
+	}
+}
+
+// TestTryConnect checks that tryConnect distinguishes a path that is not a socket from the socket of a
+// stopped runtime. The kernel reports the same error for both.
+func TestTryConnect(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tryConnect(t.Context(), socket); err != nil {
+		t.Errorf("socket of a running program: got error %v, want none", err)
+	}
+	ln.SetUnlinkOnClose(false)
+	ln.Close()
+	for path, want := range map[string]error{socket: unix.ECONNREFUSED, dir: errNotSocket, filepath.Join(dir, "none"): unix.ENOENT} {
+		if err := tryConnect(t.Context(), path); !errors.Is(err, want) {
+			t.Errorf("%s: got error %v, want %v", path, err, want)
 		}
 	}
 }

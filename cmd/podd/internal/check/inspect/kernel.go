@@ -96,9 +96,13 @@ func tryInotify() error {
 	return os.NewSyscallError("inotify_add_watch", err)
 }
 
+// pluginDirs contains the directories in which packages install CNI plugins: Debian's package, those
+// of Kubernetes and Docker, and those of Fedora and Alpine Linux.
+var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
+
 // readNetwork reads the settings of the kernel, and looks for the plugins in the directories that
-// the runtime reports.
-func readNetwork(s runtime.Settings) check.Network {
+// the runtime reports. If it does not find them there, it looks in knownPluginDirs.
+func readNetwork(s runtime.Settings, knownPluginDirs []string) check.Network {
 	n := check.Network{
 		ForwardsIPv4:   readNumber("/proc/sys/net/ipv4/ip_forward") == 1,
 		FiltersBridges: readNumber("/proc/sys/net/bridge/bridge-nf-call-iptables") == 1,
@@ -109,12 +113,27 @@ func readNetwork(s runtime.Settings) check.Network {
 		// reports do not apply to this host.
 		return n
 	}
-	for _, plugin := range s.CNIPlugins {
-		if !slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, plugin)) }) {
-			n.MissingPlugins = append(n.MissingPlugins, plugin)
+	n.MissingPlugins = missingPlugins(s.CNIPlugins, dirs...)
+	if len(n.MissingPlugins) == 0 {
+		return n
+	}
+	for _, dir := range knownPluginDirs {
+		if len(missingPlugins(n.MissingPlugins, dir)) == 0 {
+			n.PluginDir = dir
+			break
 		}
 	}
 	return n
+}
+
+// missingPlugins returns the plugins that are in none of the directories.
+func missingPlugins(plugins []string, dirs ...string) (missing []string) {
+	for _, plugin := range plugins {
+		if !slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, plugin)) }) {
+			missing = append(missing, plugin)
+		}
+	}
+	return missing
 }
 
 func readClock(now time.Time) check.Clock {

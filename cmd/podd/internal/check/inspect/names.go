@@ -18,7 +18,10 @@ const lookupTimeout = 3 * time.Second
 // the node name, because the address of the node depends on this name. Otherwise it looks up the
 // hostname, because this is also the hostname of pods on the host network.
 func readNameResolution(ctx context.Context, cfg *config.Config) check.NameResolution {
-	n := check.NameResolution{HasUpstreamFile: exists(check.UpstreamResolvConf)}
+	n := check.NameResolution{
+		HasUpstreamFile:   exists(check.UpstreamResolvConf),
+		ResolvConfMissing: cfg.ResolvConf != "" && !exists(cfg.ResolvConf),
+	}
 	n.DNS, n.ResolvConfErr = node.ReadDNS(cfg.ResolvConf)
 	if n.LookupHost, n.LookupErr = os.Hostname(); n.LookupErr != nil {
 		return n

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, ima
 		r.Settings, r.Err = client.Settings(ctx)
 	}
 	if r.Err != nil {
+		if noCRIErr, ok := errors.AsType[*cri.NoCRIError](r.Err); ok {
+			r.Err, r.Remedy = errors.New(noCRIErr.Cause), noCRIErr.Remedy
+		}
 		if ctx.Err() != nil {
 			r.Err = fmt.Errorf("%s: %w: no response within %s", r.Socket, runtime.ErrUnavailable, runtimeTimeout)
 		}
@@ -61,9 +65,16 @@ func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, ima
 	return r, imageFS
 }
 
+// errNotSocket is the error of tryConnect if the path is, for example, that of a regular file. For such
+// a path, the kernel reports ECONNREFUSED, as for the socket of a stopped runtime.
+var errNotSocket = errors.New("this is not a socket")
+
 // tryConnect connects to a Unix socket and closes the connection. It does not use gRPC, because the
 // errors of gRPC do not wrap the cause.
 func tryConnect(ctx context.Context, socket string) error {
+	if info, err := os.Stat(socket); err == nil && info.Mode()&os.ModeSocket == 0 {
+		return errNotSocket
+	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return err
