@@ -7,12 +7,16 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // root is the root of the repository.
@@ -59,6 +63,7 @@ func TestPackages(t *testing.T) {
 			t.Errorf("SHA256SUMS: got\n%swant a line for %q", sums, name)
 		}
 	}
+	checkDeb(t, filepath.Join(dirs[0], "podd_1.2.3~rc1_amd64.deb"))
 	// The files in .apk and .tar.gz packages must have the time of the commit, because the times of
 	// the files in a checkout differ.
 	for name, wants := range map[string][]string{
@@ -82,6 +87,91 @@ func TestPackages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// checkDeb checks the files, owners, modes and configuration files of a .deb package.
+func checkDeb(t *testing.T, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]fs.FileMode{
+		"./etc/podd/config.yaml": 0o600, "./etc/podd/manifests/": 0o700, "./usr/bin/podd": 0o755,
+		"./usr/lib/systemd/system/podd.service": 0o644, "./usr/share/doc/podd/sbom.cdx.json": 0o644, "./usr/share/podd/podd.conflist": 0o644,
+		"./usr/share/bash-completion/completions/podd": 0o644, "./usr/share/fish/vendor_completions.d/podd.fish": 0o644, "./usr/share/zsh/vendor-completions/_podd": 0o644,
+	}
+	pages, err := filepath.Glob(filepath.Join(root, manDir, "*.1"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("got man pages %v, error %v; want at least one", pages, err)
+	}
+	for _, page := range pages {
+		want["./usr/share/man/man1/"+filepath.Base(page)+".gz"] = 0o644
+	}
+	got := map[string]fs.FileMode{}
+	readDebMember(t, content, "data.tar.gz", func(h *tar.Header, _ io.Reader) {
+		if h.Uid != 0 || h.Gid != 0 || h.Uname != "root" || h.Gname != "root" {
+			t.Errorf("%s: got owner %d:%d (%s:%s), want root:root", h.Name, h.Uid, h.Gid, h.Uname, h.Gname)
+		}
+		if _, isWanted := want[h.Name]; isWanted || h.Typeflag != tar.TypeDir {
+			got[h.Name] = h.FileInfo().Mode() &^ fs.ModeDir
+		} else if h.Mode != 0o755 {
+			t.Errorf("%s: got mode %o, want 755, because other packages share this directory", h.Name, h.Mode)
+		}
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files of the .deb package and their modes (-want +got):\n%s", diff)
+	}
+	control := map[string]string{}
+	readDebMember(t, content, "control.tar.gz", func(h *tar.Header, r io.Reader) {
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		control[strings.TrimPrefix(h.Name, "./")] = string(text)
+	})
+	if conffiles := control["conffiles"]; conffiles != "/etc/podd/config.yaml\n" {
+		t.Errorf("conffiles: got %q, want only /etc/podd/config.yaml", conffiles)
+	}
+	for _, script := range []string{"postinst", "prerm", "postrm"} {
+		if text, err := os.ReadFile("files/deb-" + script); err != nil || control[script] != string(text) {
+			t.Errorf("%s: got\n%s\nwant\n%s (error %v)", script, control[script], text, err)
+		}
+	}
+}
+
+// readDebMember calls visit for each entry of a tar.gz file in a .deb package. A .deb package is an ar
+// archive, in which a header of 60 bytes precedes each file.
+func readDebMember(t *testing.T, deb []byte, name string, visit func(*tar.Header, io.Reader)) {
+	t.Helper()
+	const magic, headerSize = "!<arch>\n", 60
+	rest, ok := bytes.CutPrefix(deb, []byte(magic))
+	for ok && len(rest) >= headerSize {
+		header := string(rest[:headerSize])
+		size, err := strconv.Atoi(strings.TrimSpace(header[48:58]))
+		if err != nil {
+			t.Fatalf("header %q of the .deb package: %v", header, err)
+		}
+		if strings.TrimRight(header[:16], " /") == name {
+			z, err := gzip.NewReader(bytes.NewReader(rest[headerSize : headerSize+size]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := tar.NewReader(z)
+			for {
+				h, err := files.Next()
+				if errors.Is(err, io.EOF) {
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				visit(h, files)
+			}
+		}
+		rest = rest[headerSize+size+size%2:]
+	}
+	t.Fatalf("got no file %s in the .deb package, want one", name)
 }
 
 // readTimes returns the modification times of the files in a .tar.gz or .apk file, by name. A .apk file is a
@@ -195,4 +285,68 @@ func TestScripts(t *testing.T) {
 			t.Errorf("sh -n %s: got %v, want no error; output:\n%s", script, err, out)
 		}
 	}
+}
+
+// TestScripts_PodsRemain checks that the removal of a package prints how to stop the pods that podd has
+// left, and that a purge then keeps podd's files. A kubelet's pods in /var/lib/kubelet are not podd's.
+func TestScripts_PodsRemain(t *testing.T) {
+	const message = `podd down"`
+	for name, c := range map[string]struct {
+		files []string // relative to /var/lib
+		want  bool     // whether podd has left pods
+	}{
+		"pods":                       {[]string{"podd/instance", "podd/pods/1/journal.json"}, true},
+		"no pods":                    {[]string{"podd/instance", "podd/claims/c/data"}, false},
+		"pods in a cluster":          {[]string{"podd/instance", "kubelet/instance", "kubelet/pods/1/journal.json"}, true},
+		"pods of a kubelet":          {[]string{"podd/instance", "kubelet/pods/1/etc-hosts"}, false},
+		"no pods, podd in a cluster": {[]string{"kubelet/instance"}, false},
+	} {
+		for script, args := range map[string]string{"deb-prerm": "remove", "deb-postrm": "purge", "rpm-preun": "0", "apk-pre-deinstall": ""} {
+			root := t.TempDir()
+			network := filepath.Join(root, "etc/cni/net.d/99-podd.conflist")
+			files := []string{network}
+			for _, file := range c.files {
+				files = append(files, filepath.Join(root, "var/lib", file))
+			}
+			for _, file := range files {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out := runScript(t, script, root, args)
+			if got := strings.Contains(out, message); got != c.want {
+				t.Errorf("%s: %s %s: got output %q, which contains %s: %v, want %v", name, script, args, out, message, got, c.want)
+			}
+			if script != "deb-postrm" {
+				continue
+			}
+			_, networkErr := os.Stat(network)
+			_, instanceErr := os.Stat(filepath.Join(root, "var/lib/podd/instance"))
+			if c.want && networkErr != nil || !c.want && (networkErr == nil || instanceErr == nil) {
+				t.Errorf("%s: purge: got error %v for the network and %v for the root directory, want them kept: %v", name, networkErr, instanceErr, c.want)
+			}
+			if strings.HasPrefix(c.files[len(c.files)-1], "kubelet/") || strings.Contains(c.files[len(c.files)-1], "claims") {
+				if _, err := os.Stat(files[len(files)-1]); err != nil {
+					t.Errorf("%s: purge: got error %v for %s, want the file kept", name, err, files[len(files)-1])
+				}
+			}
+		}
+	}
+}
+
+// runScript runs a script of a package and returns its output. The script uses files below root instead
+// of those of this host, and does not call its service manager.
+func runScript(t *testing.T, script, root, args string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("files", script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced := strings.NewReplacer("/var/lib/", root+"/var/lib/", "/etc/cni/", root+"/etc/cni/", "/run/systemd/", root+"/run/systemd/",
+		"deb-systemd-helper", "true", "rc-service", "true").Replace(string(text))
+	out, err := exec.Command("sh", "-c", replaced, script, args).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: got error %v, want none; output:\n%s", script, args, err, out)
+	}
+	return string(out)
 }
