@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -283,6 +284,29 @@ func TestScripts(t *testing.T) {
 		}
 		if out, err := exec.Command("sh", "-n", script).CombinedOutput(); err != nil {
 			t.Errorf("sh -n %s: got %v, want no error; output:\n%s", script, err, out)
+		}
+	}
+}
+
+// TestService checks the settings of podd's systemd unit on which its pods depend.
+func TestService(t *testing.T) {
+	text, err := os.ReadFile("files/podd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for setting, effect := range map[string]string{
+		"[Unit]: StartLimitIntervalSec=0": "systemd starts podd again even if it has failed five times in ten seconds",
+		"[Service]: Type=notify":          "the service has started when podd is ready",
+		"[Service]: WatchdogSec=20s":      "systemd restarts a podd that hangs",
+		"[Service]: Restart=always":       "systemd starts podd again after a failure",
+		"[Service]: KillMode=process":     "the processes that podd has started for pods survive it",
+		"[Service]: OOMScoreAdjust=-999":  "the kernel kills pods before podd if memory is scarce",
+	} {
+		section, line, _ := strings.Cut(setting, ": ")
+		_, lines, _ := strings.Cut(string(text), section+"\n")
+		lines, _, _ = strings.Cut(lines, "\n[")
+		if !slices.Contains(strings.Split(lines, "\n"), line) {
+			t.Errorf("podd.service: got no line %q in the section %s, want one, so that %s", line, section, effect)
 		}
 	}
 }
