@@ -92,12 +92,12 @@ type Cluster struct {
 // sharedState contains the state that several parts of a Cluster use. It is safe for concurrent use.
 type sharedState struct {
 	// pods contains the pods bound to the node, including mirror pods.
-	pods watchable.Value[apiserver.Snapshot[*v1.Pod]]
+	pods apiserver.Store[*v1.Pod]
 	// watchCount is the number of watches of pods that have begun.
 	watchCount watchable.Value[int]
 	// nodes contains the Node if it exists. It is reset for each kubeconfig, because a new
 	// kubeconfig may name another cluster.
-	nodes watchable.Value[apiserver.Snapshot[*v1.Node]]
+	nodes apiserver.Store[*v1.Node]
 	// deletions contains the UID of each pod that is being deleted. It maps the UID to the version of
 	// the first batch from Source that contained the deletion.
 	deletions    watchable.Value[map[types.UID]uint64]

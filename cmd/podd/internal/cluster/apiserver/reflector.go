@@ -68,6 +68,26 @@ type Snapshot[T Object] struct {
 	Origin Origin
 }
 
+// A Store contains the last snapshot of a Reflector and notifies its readers of changes. The zero Store
+// contains the zero Snapshot. It is safe for concurrent use.
+type Store[T Object] struct {
+	// snapshot is a pointer, because the binary then contains the code of watchable.Value only once for
+	// all types of objects.
+	snapshot watchable.Value[*Snapshot[T]]
+}
+
+// Get returns the snapshot, and a channel that the next call of Set closes.
+func (s *Store[T]) Get() (snapshot Snapshot[T], changed <-chan struct{}) {
+	p, changed := s.snapshot.Get()
+	if p != nil {
+		snapshot = *p
+	}
+	return snapshot, changed
+}
+
+// Set stores a snapshot and closes the channel that Get has returned.
+func (s *Store[T]) Set(snapshot Snapshot[T]) { s.snapshot.Set(&snapshot) }
+
 // A Reflector lists and watches objects and publishes each new snapshot. Run must be called once.
 // All fields without a comment that allows nil or 0 are required.
 type Reflector[T Object] struct {

@@ -40,8 +40,8 @@ type Options struct {
 	Client func() *apiserver.Client
 	// Pods contains the pods bound to the node, including mirror pods. Nodes contains the Node if it
 	// exists.
-	Pods  *watchable.Value[apiserver.Snapshot[*v1.Pod]]
-	Nodes *watchable.Value[apiserver.Snapshot[*v1.Node]]
+	Pods  *apiserver.Store[*v1.Pod]
+	Nodes *apiserver.Store[*v1.Node]
 	// Objects returns the objects that the pods refer to, and a channel that is closed when they change.
 	// It returns the same channel as long as the objects do not change.
 	Objects func() (manifest.Objects, <-chan struct{})

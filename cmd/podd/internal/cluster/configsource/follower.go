@@ -107,8 +107,8 @@ func (s Source) withDenial(err error, node string) Source {
 // A Follower calls OnChange when the annotation of the Node, or the ConfigMap that it names, has
 // changed since the last call.
 type Follower struct {
-	NodeName string                                         // name of the Node
-	Nodes    *watchable.Value[apiserver.Snapshot[*v1.Node]] // contains the Node if it exists
+	NodeName string                     // name of the Node
+	Nodes    *apiserver.Store[*v1.Node] // contains the Node if it exists
 	// OnChange is called for the first time after the Node was read, also if the Node has no annotation. An
 	// outage of the API server and the deletion of the Node cause no call. If changes are fast, some of them
 	// may be skipped. Calls are sequential. A call that blocks delays later calls and the end of Run.
@@ -190,7 +190,7 @@ func (f *Follower) notify(s Source) {
 // continues if the ConfigMap is immutable, because a user may delete the ConfigMap and create it again
 // with other content.
 type configMapWatch struct {
-	configMaps watchable.Value[apiserver.Snapshot[*v1.ConfigMap]]
+	configMaps apiserver.Store[*v1.ConfigMap]
 	watchCount watchable.Value[int] // number of watches that have begun
 	denial     watchable.Value[denial]
 	// reportProblem reports the result of an attempt as a problem of the connection; nil is a success.

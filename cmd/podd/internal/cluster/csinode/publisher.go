@@ -15,7 +15,6 @@ import (
 
 	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/cluster/backoff"
-	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/reconcile/volume/csi"
 )
 
@@ -39,7 +38,7 @@ type Options struct {
 	Client   *apiserver.Client
 	NodeName string // name of the Node and the CSINode
 	CSI      Drivers
-	Nodes    *watchable.Value[apiserver.Snapshot[*v1.Node]] // contains the Node if it exists
+	Nodes    *apiserver.Store[*v1.Node] // contains the Node if it exists
 	// Report is called with the result of each attempt; nil is a success.
 	Report func(context.Context, error)
 }

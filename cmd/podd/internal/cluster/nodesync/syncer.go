@@ -13,7 +13,6 @@ import (
 
 	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/cluster/backoff"
-	"podd/cmd/podd/internal/cluster/watchable"
 	"podd/manifest/refs"
 	"podd/reconcile/volume/csi"
 	"podd/runtime/atomicfile"
@@ -47,7 +46,7 @@ func (s *Syncer) IsSynced() bool { return s.isSynced }
 
 // Run syncs the Node until ctx is done. It sends changes on this node at once. Changes by other
 // clients are corrected with the next periodic status.
-func (s *Syncer) Run(ctx context.Context, nodes *watchable.Value[apiserver.Snapshot[*v1.Node]]) {
+func (s *Syncer) Run(ctx context.Context, nodes *apiserver.Store[*v1.Node]) {
 	var b backoff.Backoff
 	var retry <-chan time.Time // receives a value when a failed attempt must be repeated; nil if the last attempt did not fail
 	var lastSent *v1.Node      // the Node in the View that was last sent to the API server

@@ -233,7 +233,7 @@ func (l *podCertificateLookup) requestQuery(name string) func() *rest.Request {
 // A certificateRequestStore contains the snapshot and the error of the reflector that watches one
 // PodCertificateRequest.
 type certificateRequestStore struct {
-	watchable.Value[apiserver.Snapshot[*certificates.PodCertificateRequest]]
+	apiserver.Store[*certificates.PodCertificateRequest]
 	err watchable.Value[error]
 }
 

@@ -31,12 +31,12 @@ type Resolver struct {
 	// Services for which the pods in the namespace get environment variables. servicesByNamespace
 	// is nil before the first list. lastServices is the snapshot from which servicesByNamespace was
 	// computed.
-	services            watchable.Value[apiserver.Snapshot[*v1.Service]]
+	services            apiserver.Store[*v1.Service]
 	lastServices        apiserver.Snapshot[*v1.Service]
 	servicesByNamespace map[string]*manifest.Services
 	// drivers contains the CSIDrivers of the cluster, and driverSpecs contains their specs by name.
 	// driverSpecs is nil before the first list.
-	drivers     watchable.Value[apiserver.Snapshot[*storage.CSIDriver]]
+	drivers     apiserver.Store[*storage.CSIDriver]
 	driverSpecs map[string]*storage.CSIDriverSpec
 	published   manifest.Objects // the last published objects
 	mustPublish bool             // the objects must be computed and published again
@@ -77,8 +77,8 @@ type Options struct {
 	EnableControllerAttachDetach bool   // the attach-detach controller attaches the volumes of this node
 	// Pods contains the pods bound to the node, including mirror pods. Nodes contains the Node if it
 	// exists.
-	Pods         *watchable.Value[apiserver.Snapshot[*v1.Pod]]
-	Nodes        *watchable.Value[apiserver.Snapshot[*v1.Node]]
+	Pods         *apiserver.Store[*v1.Pod]
+	Nodes        *apiserver.Store[*v1.Node]
 	VolumesInUse *inuse.Volumes // the Resolver sets the volumes of the bound pods
 	LimitErrors  LimitRecorder
 	// ClaimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the

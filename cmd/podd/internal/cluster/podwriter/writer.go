@@ -53,9 +53,9 @@ type Options struct {
 	IsAddressConfigured bool
 	// Pods contains the pods bound to the node, including mirror pods. WatchCount is the number of
 	// watches of pods that have begun. Nodes contains the Node if it exists.
-	Pods       *watchable.Value[apiserver.Snapshot[*v1.Pod]]
+	Pods       *apiserver.Store[*v1.Pod]
 	WatchCount *watchable.Value[int]
-	Nodes      *watchable.Value[apiserver.Snapshot[*v1.Node]]
+	Nodes      *apiserver.Store[*v1.Node]
 	// Deletions maps the UID of each pod that is being deleted to the version of the first batch of
 	// server.ClusterSource that contained the deletion.
 	Deletions *watchable.Value[map[types.UID]uint64]

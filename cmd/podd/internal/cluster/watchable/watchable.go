@@ -31,6 +31,7 @@ func (w *Value[T]) Update(f func(T) T) {
 // untyped implements Value for all types, because the code of a generic type is in the binary once for
 // each T.
 type untyped struct {
+	_       [0]func()     // without it, the binary would contain a function that compares two Values for each T
 	mu      sync.Mutex    // guards all following fields
 	value   any           // a T, or nil
 	changed chan struct{} // closed by the next call of update; nil until get is called
