@@ -91,8 +91,8 @@ type Network struct {
 	FiltersBridges bool
 	// MissingPlugins contains the CNI plugins of the runtime's configuration that do not exist.
 	MissingPlugins []string
-	// PluginDir is a directory with all MissingPlugins, in which the runtime does not look for
-	// plugins; "" if there is none.
+	// PluginDir is a directory that contains all plugins of the configuration, but in which the
+	// runtime does not look for MissingPlugins; "" if there is none.
 	PluginDir string
 }
 

@@ -195,31 +195,30 @@ func TestReadNetwork_MissingPlugins(t *testing.T) {
 	}
 }
 
-// TestReadNetwork_PluginDir checks that readNetwork finds a directory that contains all plugins that
-// the runtime does not find.
+// TestReadNetwork_PluginDir checks that readNetwork finds a directory that contains all plugins if the
+// runtime does not find one of them.
 func TestReadNetwork_PluginDir(t *testing.T) {
-	empty, one, all := t.TempDir(), t.TempDir(), t.TempDir()
-	for _, file := range []string{filepath.Join(one, "bridge"), filepath.Join(all, "bridge"), filepath.Join(all, "portmap")} {
+	empty, one, other, all := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	for _, file := range []string{filepath.Join(one, "bridge"), filepath.Join(other, "portmap"), filepath.Join(all, "bridge"), filepath.Join(all, "portmap")} {
 		if err := os.WriteFile(file, nil, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, c := range map[string]struct {
 		runtimeDir string
+		knownDirs  []string
 		want       string
 	}{
-		"no plugins found":  {empty, all},
-		"one plugin found":  {one, all},
-		"all plugins found": {all, ""},
+		"no plugins found":                   {empty, []string{one, all}, all},
+		"one plugin found":                   {one, []string{other, all}, all},
+		"each plugin in its own directory":   {one, []string{one, other}, ""},
+		"all plugins found":                  {all, []string{one, all}, ""},
+		"plugins in no well-known directory": {empty, nil, ""},
 	} {
 		settings := runtime.Settings{CNIConfDir: empty, CNIPluginDirs: []string{c.runtimeDir}, CNIPlugins: []string{"bridge", "portmap"}}
-		if got := readNetwork(settings, []string{one, all}).PluginDir; got != c.want {
+		if got := readNetwork(settings, c.knownDirs).PluginDir; got != c.want {
 			t.Errorf("%s: got directory %q, want %q", name, got, c.want)
 		}
-	}
-	settings := runtime.Settings{CNIConfDir: empty, CNIPluginDirs: []string{empty}, CNIPlugins: []string{"bridge", "calico"}}
-	if got := readNetwork(settings, []string{one, all}).PluginDir; got != "" {
-		t.Errorf("plugin that is not installed: got directory %q, want none", got)
 	}
 }
 

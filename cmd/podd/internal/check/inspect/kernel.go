@@ -118,7 +118,7 @@ func readNetwork(s runtime.Settings, knownPluginDirs []string) check.Network {
 		return n
 	}
 	for _, dir := range knownPluginDirs {
-		if len(missingPlugins(n.MissingPlugins, dir)) == 0 {
+		if len(missingPlugins(s.CNIPlugins, dir)) == 0 { // bin_dir of containerd is only one directory
 			n.PluginDir = dir
 			break
 		}
