@@ -2,18 +2,27 @@
 // Only this package and the packages below it connect to an API server. Without --kubeconfig podd does
 // not use them.
 //
-//	credential ─▶ apiserver.Client ─┬─▶ Reflector ── the Node in the API server ───┐
-//	                                ├─▶ Reflector ── the pods bound to it ─┬─▶ boundpods, objects
-//	                                │                                      │       ▼
-//	server.Viewer ──────────────────┼───────── the Node of this host ──────┼──▶ nodesync ──▶ create, patch status
-//	                                │    ╰──── the pods of this host ──────┴──▶ podwriter ─▶ status, mirror pods, deletes
-//	server.EventLog ────────────────┼─────────────────────────────────────────▶ eventsender ▶ events
-//	                                ├─▶ lease ──▶ renew the Lease
-//	                                ├─▶ csinode, volumelimit, expansion ──▶ CSINode, labels of the Node, status of claims
-//	                                └─▶ configsource ──▶ OnConfigSource
-//	                        all of these parts ─▶ problemReporter ──▶ log, Problems
+// These parts run concurrently. Each connection has its own, except boundpods, which runs across all
+// connections. The stored Node and pods are those in the API server, which two Reflectors list and watch.
+// The View contains the Node and the pods of this host.
 //
-// The packages below this one are the parts of a connection:
+//	part           input                                    output
+//	credential     the kubeconfig                         ▶ the client, the certificates of podd
+//	nodesync       the stored Node, the View              ▶ the Node and its status
+//	lease          the UID of the Node                    ▶ the Lease
+//	podwriter      the stored Node and pods, the View     ▶ the status of pods, mirror pods, deletions
+//	objects        the stored Node and pods               ▶ the objects that the pods refer to
+//	boundpods      the stored Node and pods, the objects  ▶ the desired pods
+//	eventsender    server.EventLog                        ▶ the events
+//	csinode        the stored Node, the CSI drivers       ▶ the CSINode, labels and an annotation of the Node
+//	volumelimit    the CSIDrivers, failed attachments     ▶ new limits of drivers, which csinode publishes
+//	expansion      the expansions of volumes, the objects ▶ the status of PersistentVolumeClaims
+//	configsource   the ConfigMap that the Node names      ▶ Options.OnConfigSource
+//
+// The Reflectors, credential, nodesync, lease, objects, csinode and configsource report each result to the
+// problemReporter, which logs the most important problem and calls Options.OnProblem.
+//
+// The packages below this one:
 //
 //	apiserver    the client, watches and reflectors, and the identity of a cluster
 //	credential   the kubeconfig, and the certificates that podd requests and renews
@@ -23,15 +32,18 @@
 //	inuse        the volumes that must not be detached
 //	volumelimit  the maximum number of volumes of CSI drivers
 //	expansion    the status of PersistentVolumeClaims after an expansion
-//	objects      the objects that pods refer to, and podcert with their certificates
+//	objects      the objects that pods refer to
+//	podcert      the keys of pod certificates, and the status of PodCertificateRequests
 //	podwriter    the status of pods, mirror pods and the completion of deletions
 //	mirror       the content of mirror pods
 //	eventsender  the events
 //	boundpods    the source of the pods bound to the node
 //	configsource the ConfigMap that an annotation of the Node names
 //	review       reviews of the clients of the node's API
-//	iptables     the kubelet's iptables chains
-//	backoff, watchable, mergepatch   waits, values with notifications, patches
+//	backoff      the waits between the attempts of a request
+//	watchable    values that notify their readers of changes
+//	mergepatch   JSON merge patches
+//	clustertest  objects and responses for tests
 //
 // This package connects the parts (cluster.go) and reports their problems (problem.go,
 // problem_reporter.go).
