@@ -8,11 +8,11 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
 
-	"podd/cmd/podd/internal/cluster/iptables"
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/podlog"
 	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/iptables"
 	"podd/cmd/podd/internal/podrunner"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
