@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -32,7 +33,7 @@ func (c *Cluster) servingAddresses(state server.Viewer) func() []v1.NodeAddress 
 			return nil
 		}
 		var stored []v1.NodeAddress
-		if n, _ := c.findNode(c.o.NodeName); n != nil {
+		if n, _ := c.nodes.Find(types.NamespacedName{Name: c.o.NodeName}); n != nil {
 			stored = n.Status.Addresses
 		}
 		return c.o.Node.Addresses(stored, localNode.Status.Addresses)

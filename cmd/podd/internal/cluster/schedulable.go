@@ -1,6 +1,10 @@
 package cluster
 
-import "context"
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // followSchedulable calls Options.OnSchedulable when the Node becomes unschedulable or schedulable. It
 // returns when ctx is done. Like the kubelet, podd assumes at its start that the Node is schedulable.
@@ -10,7 +14,7 @@ func (c *Cluster) followSchedulable(ctx context.Context) {
 	}
 	isUnschedulable := false
 	for {
-		n, changed := c.findNode(c.o.NodeName)
+		n, changed := c.nodes.Find(types.NamespacedName{Name: c.o.NodeName})
 		if n != nil && n.Spec.Unschedulable != isUnschedulable {
 			isUnschedulable = n.Spec.Unschedulable
 			c.o.OnSchedulable(!isUnschedulable)

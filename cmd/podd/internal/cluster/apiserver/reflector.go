@@ -85,6 +85,13 @@ func (s *Store[T]) Get() (snapshot Snapshot[T], changed <-chan struct{}) {
 	return snapshot, changed
 }
 
+// Find returns the object with a key in the snapshot, or nil if there is none. changed is closed by the
+// next call of Set.
+func (s *Store[T]) Find(key types.NamespacedName) (o T, changed <-chan struct{}) {
+	snapshot, changed := s.Get()
+	return snapshot.Items[key], changed
+}
+
 // Set stores a snapshot and closes the channel that Get has returned.
 func (s *Store[T]) Set(snapshot Snapshot[T]) { s.snapshot.Set(&snapshot) }
 

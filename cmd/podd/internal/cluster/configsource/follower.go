@@ -123,7 +123,7 @@ type Follower struct {
 // watch the ConfigMap; the error is nil after a success.
 func (f *Follower) Run(ctx context.Context, api *apiserver.Client, report func(context.Context, error)) {
 	for ctx.Err() == nil {
-		n, changed := f.findNode()
+		n, changed := f.Nodes.Find(types.NamespacedName{Name: f.NodeName})
 		if n != nil {
 			f.followConfigMap(ctx, api, parse(n), report)
 			continue
@@ -133,13 +133,6 @@ func (f *Follower) Run(ctx context.Context, api *apiserver.Client, report func(c
 		case <-ctx.Done():
 		}
 	}
-}
-
-// findNode returns the Node in the last list or watch, or nil if there is none. changed is closed when the
-// Node changes.
-func (f *Follower) findNode() (n *v1.Node, changed <-chan struct{}) {
-	nodes, changed := f.Nodes.Get()
-	return nodes.Items[types.NamespacedName{Name: f.NodeName}], changed
 }
 
 // followConfigMap calls OnChange when the ConfigMap changes. s is the result of
@@ -152,7 +145,7 @@ func (f *Follower) followConfigMap(ctx context.Context, api *apiserver.Client, s
 		defer stop()
 	}
 	for {
-		n, nodeChanged := f.findNode()
+		n, nodeChanged := f.Nodes.Find(types.NamespacedName{Name: f.NodeName})
 		if n != nil && parse(n) != s {
 			return
 		}

@@ -64,9 +64,9 @@ func (r *Publisher) Run(ctx context.Context, o Options) {
 		if o.CSI != nil {
 			drivers, driversChanged = o.CSI.Registered()
 		}
-		snap, nodesChanged := o.Nodes.Get()
+		n, nodesChanged := o.Nodes.Find(types.NamespacedName{Name: o.NodeName})
 		var retry <-chan time.Time
-		if n := snap.Items[types.NamespacedName{Name: o.NodeName}]; n != nil {
+		if n != nil {
 			err := r.sync(ctx, n, drivers)
 			o.Report(ctx, err)
 			if err == nil {

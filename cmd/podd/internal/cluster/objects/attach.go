@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/cluster/backoff"
@@ -39,7 +40,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			wait = newAttachWait() // in case the volume has been detached
 		}
 		isReported, reportedChanged := o.VolumesInUse.IsReported(volume)
-		n, nodesChanged := o.findNode()
+		n, nodesChanged := o.Nodes.Find(types.NamespacedName{Name: o.NodeName})
 		isAttached := n != nil && isListedAsAttached(n, volume)
 		var check <-chan time.Time
 		switch {

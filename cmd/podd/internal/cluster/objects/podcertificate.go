@@ -142,7 +142,7 @@ func (l *podCertificateLookup) reportProblem(ctx context.Context, err error) {
 // request creates a PodCertificateRequest and returns its name. It generates a key unless *key is
 // set.
 func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (string, error) {
-	node, _ := l.o.findNode()
+	node, _ := l.o.Nodes.Find(types.NamespacedName{Name: l.o.NodeName})
 	if node == nil {
 		return "", fmt.Errorf("the Node %q does not exist in the cluster", l.o.NodeName)
 	}

@@ -315,10 +315,3 @@ func (r *Resolver) driversWithoutAttachment() map[string]bool {
 	}
 	return all
 }
-
-// findNode returns the Node in the last list or watch, or nil if there is none. changed is closed when the
-// Node changes.
-func (o *Options) findNode() (n *v1.Node, changed <-chan struct{}) {
-	nodes, changed := o.Nodes.Get()
-	return nodes.Items[types.NamespacedName{Name: o.NodeName}], changed
-}

@@ -90,12 +90,12 @@ func (w *Writer) Run(ctx context.Context) {
 		view := w.o.State.View()
 		pods, podsChanged := w.o.Pods.Get()
 		deletions, deletionsChanged := w.o.Deletions.Get()
-		nodes, nodesChanged := w.o.Nodes.Get()
+		node, nodesChanged := w.o.Nodes.Find(types.NamespacedName{Name: w.o.NodeName})
 		newWatchCount, watchCountChanged := w.o.WatchCount.Get()
 		var retry <-chan time.Time
 		w.retryIgnoredPatches(newWatchCount, time.Now())
 		if pods.ListCount > w.previousListCount && !view.Starting {
-			wake := w.sync(ctx, view, pods, deletions, nodes.Items[types.NamespacedName{Name: w.o.NodeName}], time.Now())
+			wake := w.sync(ctx, view, pods, deletions, node, time.Now())
 			if !wake.IsZero() {
 				retry = time.After(time.Until(wake))
 			}
