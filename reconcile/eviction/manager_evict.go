@@ -37,26 +37,46 @@ const (
 // act reclaims the resource of the most urgent threshold, or evicts a pod. It returns the time until
 // the next check. It does nothing while an evicted pod is being stopped or a finished pod is being
 // cleaned up, because this may be sufficient, and while podd starts. If there is no pod to evict, it acts
-// on a threshold only once in observeInterval, because the kernel may send notifications more often.
+// on a threshold only once in observeInterval, because the kernel may send notifications more often. In the
+// meantime it acts on the other thresholds.
 func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observation, reports []*state.Report) time.Duration {
-	met := d.Due[0]
 	if m.isStarting(time.Now()) {
 		return startCheckInterval
 	}
+	due, pause := m.withoutPaused(d.Due, observed.Layout, reports)
+	if len(due) == 0 {
+		return pause
+	}
+	met := due[0]
 	if m.isEvicting(reports, met.IsHard(), time.Now()) || m.mustAwaitCleanup(reports, met.Signal, time.Now()) {
 		return evictionCheckInterval
 	}
-	if wait := time.Until(m.retryAt[met.Threshold]); wait > 0 {
-		if _, r := m.choosePod(reports, nil, met.Signal, observed.Layout); r == nil {
-			return wait
-		}
-	}
 	m.o.Record([]event.Event{event.ForEvictionThreshold(met.Signal.Resource(), time.Now())})
-	wait, isEffective := m.reclaimOrEvict(ctx, d.Due, observed, reports)
+	wait, isEffective := m.reclaimOrEvict(ctx, due, observed, reports)
 	if !isEffective {
 		m.retryAt[met.Threshold] = time.Now().Add(observeInterval)
+		if len(due) > 1 {
+			return 0 // the next check acts on the next threshold
+		}
 	}
-	return wait
+	return min(wait, pause)
+}
+
+// withoutPaused returns the thresholds in due without the paused ones. A threshold is paused for
+// observeInterval after the Manager has acted on it without effect, unless a pod can now be evicted. pause
+// is the time until the first pause ends, and at most observeInterval.
+func (m *Manager) withoutPaused(due []pressure.MetThreshold, l pressure.Layout, reports []*state.Report) (active []pressure.MetThreshold, pause time.Duration) {
+	pause = observeInterval
+	for _, met := range due {
+		if p := time.Until(m.retryAt[met.Threshold]); p > 0 {
+			if _, r := m.choosePod(reports, nil, met.Signal, l); r == nil {
+				pause = min(pause, p)
+				continue
+			}
+		}
+		active = append(active, met)
+	}
+	return active, pause
 }
 
 // isStarting reports whether the Manager must wait because podd has just started and does not know all
@@ -91,15 +111,17 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshol
 		isTimedOut := errors.Is(err, context.DeadlineExceeded)
 		isRuntimeHung = isRuntimeHung || isTimedOut
 		amounts := m.o.Observer.Observe()
-		before := available
-		available = amounts.Signals[met.Signal].Available
+		before, target := available, met.Quantity
+		if o, ok := amounts.Signals[met.Signal]; ok {
+			available, target = o.Available, met.Quantity+met.MinReclaim.AmountFor(o.Capacity)
+		}
 		switch {
 		case isResolved(due, amounts):
 			m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
 			return m.interval(amounts), true
 		case isResolved(due[:1], amounts):
 			return evictionCheckInterval, true // a pod must not be evicted because of a resource that is available again
-		case isTimedOut && hasProgress(met, before, available):
+		case isTimedOut && hasProgress(target, before, available):
 			return evictionCheckInterval, true
 		}
 	}
@@ -116,9 +138,9 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.MetThreshol
 
 // hasProgress reports whether a reclaim that did not end within reclaimTimeout has made at least a tenth
 // of the missing amount available. Then no pod is evicted, because removing many images can take minutes.
-// before and after are the available amounts.
-func hasProgress(met pressure.MetThreshold, before, after int64) bool {
-	return after > before && after-before >= (met.Quantity-before)/10
+// target is the amount that must become available. before and after are the available amounts.
+func hasProgress(target, before, after int64) bool {
+	return after > before && after-before >= (target-before)/10
 }
 
 // reportAges calls OnEvict for the thresholds in due. observedAt is when the resources were observed.
@@ -227,9 +249,10 @@ func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressu
 }
 
 // allocatedPod returns the pod of r with the requests with which it runs. A request that the node has not
-// admitted must not protect the pod from an eviction; a kubelet uses the same requests.
+// admitted must not protect the pod from an eviction; a kubelet uses the same requests. For a pod that is
+// not desired any more, it returns the last version of the pod.
 func allocatedPod(r *state.Report) *v1.Pod {
-	if len(r.ReservedVersions) == 0 { // the pod is not desired any more
+	if len(r.ReservedVersions) == 0 {
 		return r.Pod
 	}
 	return r.ReservedVersions[0].Object

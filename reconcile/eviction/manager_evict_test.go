@@ -353,6 +353,24 @@ func TestManager_SlowReclaim(t *testing.T) {
 	})
 }
 
+// TestManager_SlowMinReclaim checks that a slow removal of images continues only while it makes a tenth of
+// the missing amount available, also if only the minimum reclaim is missing.
+func TestManager_SlowMinReclaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := hardPolicy
+		p.Thresholds = slices.Clone(p.Thresholds)
+		for i := range p.Thresholds {
+			p.Thresholds[i].MinReclaim = pressure.Limit{Share: .2}
+		}
+		m := newManagerTest(p)
+		m.run("web", 0, 300)
+		m.node.disk, m.images.frees, m.images.isSlow = 50, 100, true
+		m.checkAgain(t, "the threshold is reached", evictionCheckInterval)
+		m.images.frees = 1
+		m.checkAgain(t, "too little of the minimum reclaim", evictionCheckInterval, "web")
+	})
+}
+
 // TestManager_AwaitsCleanup checks that no pod is evicted while a pod that has just finished is being
 // cleaned up, because its volumes may be large enough. Pods are evicted even if a pod is always
 // finishing or is never cleaned up, and a shortage of memory does not wait.
@@ -451,13 +469,15 @@ func TestManager_ReclaimInterval(t *testing.T) {
 		m.node.memory = 50
 		m.checkAgain(t, "short of memory, too", evictionCheckInterval, "web")
 		m.finish("web", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
-		m.checkAgain(t, "only short of memory", observeInterval)
+		m.checkAgain(t, "only short of memory", 9*time.Second)
 		time.Sleep(4 * time.Second)
-		m.checkAgain(t, "notification", 6*time.Second)
-		time.Sleep(6 * time.Second)
-		m.checkAgain(t, "end of the interval", observeInterval)
+		m.checkAgain(t, "notification", 5*time.Second)
+		time.Sleep(5 * time.Second)
+		m.checkAgain(t, "end of the interval of the disk", time.Second)
+		time.Sleep(time.Second)
+		m.checkAgain(t, "end of the interval of memory", 9*time.Second)
 		m.node.memory = 1000
-		m.checkAgain(t, "only short of disk", observeInterval)
+		m.checkAgain(t, "only short of disk", 9*time.Second)
 		if m.reclaim.calls != 2 || m.images.calls != 2 || len(m.events) != 5 {
 			t.Errorf("got %d reclaims of containers, %d of images and the events %q; want 2 reclaims of containers, 2 of images and 5 events", m.reclaim.calls, m.images.calls, m.events)
 		}
@@ -506,6 +526,39 @@ func TestManager_SeveralShortages(t *testing.T) {
 	m.checkAgain(t, "short of inodes", evictionCheckInterval, "files")
 	if got := m.evicted["files"].Shortage.Signal; got != "nodefs.inodesFree" {
 		t.Errorf("signal: got %s, want nodefs.inodesFree", got)
+	}
+}
+
+// TestManager_OtherThreshold checks that images are removed although memory, which comes first, is short
+// and no pod can be evicted.
+func TestManager_OtherThreshold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.run("critical", 2_000_000_000, 300)
+		m.node.memory, m.node.disk, m.images.frees = 50, 50, 900
+		m.checkAgain(t, "memory", 0)
+		m.checkAgain(t, "disk", observeInterval)
+		if m.images.calls != 1 {
+			t.Errorf("got %d reclaims of images, want 1", m.images.calls)
+		}
+	})
+}
+
+// TestHasProgress checks when a removal of images that needs more time continues.
+func TestHasProgress(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after int64
+		want          bool
+	}{
+		"a tenth":          {50, 60, true},
+		"less than that":   {50, 59, false},
+		"nothing":          {50, 50, false},
+		"less than before": {50, 40, false},
+		"target reached":   {150, 150, false},
+	} {
+		if got := hasProgress(150, test.before, test.after); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
 	}
 }
 

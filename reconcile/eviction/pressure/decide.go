@@ -134,8 +134,9 @@ func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 }
 
 // urgency returns a number that is lower for thresholds that must be acted on first. Memory comes first,
-// because a shortage of memory can make the node unresponsive. A hard threshold comes before a soft
-// threshold, because a pod that is evicted because of a soft threshold may need its whole grace period.
+// because a shortage of memory can make the node unresponsive; as in a kubelet, this also applies to a soft
+// threshold of memory. A hard threshold comes before a soft threshold, because a pod that is evicted because
+// of a soft threshold may need its whole grace period.
 func (t Threshold) urgency() (n int) {
 	if t.Signal.Resource() != v1.ResourceMemory {
 		n += 2
