@@ -21,7 +21,7 @@ func TestServingAddresses(t *testing.T) {
 	if got := addresses(); got != nil {
 		t.Errorf("before the View contains a Node: got addresses %v, want none", got)
 	}
-	local := clustertest.LocalNode()
+	local := clustertest.NewLocalNode()
 	state.Publish(&server.View{Revision: 2, NodeObject: local})
 	if diff := cmp.Diff(local.Status.Addresses, addresses()); diff != "" {
 		t.Errorf("without a cloud controller (-want +got):\n%s", diff)

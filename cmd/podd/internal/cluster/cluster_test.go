@@ -44,7 +44,7 @@ type testNode struct {
 // options before the start; prepare may be nil.
 func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.LocalNode()})}
+		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.NewLocalNode()})}
 		o := &Options{
 			Credential: credential.Config{Kubeconfig: "/none"}, Client: apiserver.Options{ContentType: "application/json", QPS: 50, Burst: 100}, NodeName: "n1",
 			Node: nodesync.Config{
@@ -155,7 +155,7 @@ func TestRun(t *testing.T) {
 		if n := l.countRequests("PATCH nodes"); n[0] != 0 {
 			t.Errorf("new View with the same Node: got %d patches of the Node, want none", n[0])
 		}
-		next, down := v, clustertest.LocalNode()
+		next, down := v, clustertest.NewLocalNode()
 		down.Status.Conditions[1].Status = v1.ConditionFalse
 		next.Revision, next.NodeObject = v.Revision+1, down
 		l.state.Publish(&next)
@@ -170,7 +170,7 @@ func TestRun(t *testing.T) {
 // loopback address, and that podd sends every later address at once.
 func TestRun_Addresses(t *testing.T) {
 	nodeWithIP := func(ip string) *v1.Node {
-		n := clustertest.LocalNode()
+		n := clustertest.NewLocalNode()
 		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}, {Type: v1.NodeHostName, Address: "n1"}}
 		return n
 	}
@@ -217,7 +217,7 @@ func TestRun_Idle(t *testing.T) {
 // send them after an upgrade of the API server.
 func TestRun_NoDeclaredFeatures(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
-		n := clustertest.LocalNode()
+		n := clustertest.NewLocalNode()
 		n.Status.DeclaredFeatures = []string{"A"}
 		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: n})
 		l.dropNodeFields = func(n *v1.Node) { n.Status.DeclaredFeatures = nil }

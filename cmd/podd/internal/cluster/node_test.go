@@ -74,7 +74,7 @@ func TestRun_NodeSyncedFile(t *testing.T) {
 // TestRun_ConfigCondition checks that podd writes its condition KubeletConfigOk, and removes it when the
 // View no longer contains it. Conditions of other clients must remain.
 func TestRun_ConfigCondition(t *testing.T) {
-	withCondition := clustertest.LocalNode()
+	withCondition := clustertest.NewLocalNode()
 	withCondition.Status.Conditions = append(withCondition.Status.Conditions, v1.NodeCondition{Type: server.ConfigCondition, Status: v1.ConditionTrue})
 	prepare := func(l *testNode, _ *Options) {
 		n := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: "KernelDeadlock", Status: v1.ConditionFalse}}}}
@@ -97,7 +97,7 @@ func TestRun_ConfigCondition(t *testing.T) {
 			l.state.Publish(&next)
 			l.advance(time.Second)
 		}
-		publish(clustertest.LocalNode())
+		publish(clustertest.NewLocalNode())
 		check("after the condition was removed from the View", false)
 		l.countRequests()
 		l.advance(time.Minute)

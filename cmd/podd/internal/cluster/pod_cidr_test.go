@@ -15,7 +15,7 @@ func TestCluster_PodCIDR(t *testing.T) {
 	if got := c.PodCIDR(); got != "" {
 		t.Errorf("PodCIDR without a Node: got %q, want \"\"", got)
 	}
-	n := clustertest.NodeWithUID("u1")
+	n := clustertest.NewNodeWithUID("u1")
 	for _, test := range []struct {
 		cidrs []string
 		want  string

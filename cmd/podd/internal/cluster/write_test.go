@@ -66,7 +66,7 @@ func runningStatus(start time.Time) v1.PodStatus {
 // nothing changes.
 func TestWriter_Mirror(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		static := clustertest.StaticPod(t, clustertest.WebManifest)
+		static := clustertest.NewStaticPod(t, clustertest.WebManifest)
 		l.publish(podView(static, runningStatus(clustertest.Noon)))
 		first := l.pod("default", "web-n1")
 		if first == nil || !mirror.IsMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
@@ -98,7 +98,7 @@ func TestWriter_Mirror(t *testing.T) {
 				t.Errorf("%s: got mirror pod %+v, want a changed or new running mirror pod that the Node owns", name, now)
 			}
 		}
-		edited := clustertest.StaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
+		edited := clustertest.NewStaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
 		l.publish(podView(edited, runningStatus(clustertest.Noon)))
 		if m := l.pod("default", "web-n1"); m == nil || m.Annotations[manifest.AnnotationConfigMirror] != string(edited.UID) || !m.Spec.HostNetwork {
 			t.Errorf("static pod edited: got mirror pod %+v, want that of the new version", m)
@@ -124,7 +124,7 @@ func TestWriter_Mirror(t *testing.T) {
 func TestWriter_Loopback(t *testing.T) {
 	for provided, want := range map[string]string{"": "10.0.0.1 10.0.0.1", "127.0.0.1": "127.0.0.1 127.0.0.1"} {
 		runNode(t, func(_ *testNode, o *Options) { o.Node.ProvidedIP = provided }, func(l *testNode) {
-			static := clustertest.StaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
+			static := clustertest.NewStaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
 			for _, ip := range []string{"10.0.0.1", "127.0.0.1"} {
 				s := runningStatus(clustertest.Noon)
 				s.HostIP, s.HostIPs, s.PodIP, s.PodIPs = ip, []v1.HostIP{{IP: ip}}, ip, []v1.PodIP{{IP: ip}}
@@ -141,10 +141,10 @@ func TestWriter_Loopback(t *testing.T) {
 // delete its mirror pod, but not before podd has read all sources.
 func TestWriter_OrphanedMirror(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
-		m := mirror.New(clustertest.StaticPod(t, clustertest.WebManifest), clustertest.NodeWithUID("u1"))
+		m := mirror.New(clustertest.NewStaticPod(t, clustertest.WebManifest), clustertest.NewNodeWithUID("u1"))
 		m.UID, m.Spec.NodeName = "m", "n1"
 		l.putPod(m, "ADDED")
-		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.LocalNode(), Starting: true, UnreadSources: []string{"/m"}})
+		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.NewLocalNode(), Starting: true, UnreadSources: []string{"/m"}})
 	}
 	runNode(t, prepare, func(l *testNode) {
 		publishChange := func(change func(*server.View)) {
@@ -230,7 +230,7 @@ func TestWriter_Outage(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
 				var views []*server.PodView
 				for i := range 20 {
-					views = append(views, podView(clustertest.StaticPod(t, strings.Replace(clustertest.WebManifest, "name: web", "name: web"+string(rune('a'+i)), 1)), runningStatus(clustertest.Noon)))
+					views = append(views, podView(clustertest.NewStaticPod(t, strings.Replace(clustertest.WebManifest, "name: web", "name: web"+string(rune('a'+i)), 1)), runningStatus(clustertest.Noon)))
 				}
 				l.publish(views...)
 				l.change(func() { l.fault = fault; l.interruptWatches() })
@@ -261,7 +261,7 @@ func TestWriter_StatusSynced(t *testing.T) {
 	var took []time.Duration
 	prepare := func(_ *testNode, o *Options) { o.OnStatusSynced = func(d time.Duration) { took = append(took, d) } }
 	runNode(t, prepare, func(l *testNode) {
-		static := clustertest.StaticPod(t, clustertest.WebManifest)
+		static := clustertest.NewStaticPod(t, clustertest.WebManifest)
 		publish := func(at time.Duration) { l.publish(podView(static, runningStatus(clustertest.Noon.Add(at)))) }
 		check := func(step string, atLeast, atMost time.Duration) {
 			t.Helper()
@@ -307,7 +307,7 @@ func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 				return nil, nil
 			}
 		})
-		web := clustertest.StaticPod(t, clustertest.WebManifest)
+		web := clustertest.NewStaticPod(t, clustertest.WebManifest)
 		web.Annotations["example.com/token"] = "hunter2-and-more"
 		l.publish(podView(web, runningStatus(clustertest.Noon)))
 		l.advance(time.Minute)
@@ -374,7 +374,7 @@ func TestWriter_MirrorRejected(t *testing.T) {
 			}
 		})
 		l.countRequests()
-		l.publish(podView(clustertest.StaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon)))
+		l.publish(podView(clustertest.NewStaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon)))
 		if rejections := l.rejections(); len(rejections) > 0 {
 			t.Errorf("before rejectionDelay has passed: got rejections %v, want none", rejections)
 		}
@@ -410,7 +410,7 @@ func TestWriter_SlowWebhook(t *testing.T) {
 				return nil, nil
 			}
 		})
-		static := podView(clustertest.StaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon))
+		static := podView(clustertest.NewStaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon))
 		l.publish(static)
 		l.advance(15 * time.Second)
 		if l.pod("default", "web-n1") == nil {
@@ -419,7 +419,7 @@ func TestWriter_SlowWebhook(t *testing.T) {
 		l.change(func() { webhook = time.Hour })
 		var slow []*server.PodView
 		for n := range podwriter.MaxWrites {
-			slow = append(slow, podView(clustertest.StaticPod(t, strings.Replace(clustertest.WebManifest, "name: web", fmt.Sprint("name: slow", n), 1)), runningStatus(clustertest.Noon)))
+			slow = append(slow, podView(clustertest.NewStaticPod(t, strings.Replace(clustertest.WebManifest, "name: web", fmt.Sprint("name: slow", n), 1)), runningStatus(clustertest.Noon)))
 		}
 		l.publish(append(slow, static)...)
 		l.countRequests()
@@ -481,7 +481,7 @@ func TestWriter_UnsupportedField(t *testing.T) {
 	runNode(t, prepare, func(l *testNode) {
 		s := runningStatus(clustertest.Noon)
 		s.ContainerStatuses[0].StopSignal = new(v1.SIGTERM)
-		static := clustertest.StaticPod(t, clustertest.WebManifest)
+		static := clustertest.NewStaticPod(t, clustertest.WebManifest)
 		l.publish(podView(static, s))
 		l.advance(time.Minute)
 		if n := l.countRequests("PATCH pods"); n[0] > 2 {
@@ -513,7 +513,7 @@ func TestWriter_UnsupportedField(t *testing.T) {
 // DELETE, report no rejection, and create the new mirror pod after the finalizer was removed.
 func TestWriter_MirrorWithFinalizer(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		static := clustertest.StaticPod(t, clustertest.WebManifest)
+		static := clustertest.NewStaticPod(t, clustertest.WebManifest)
 		l.publish(podView(static, runningStatus(clustertest.Noon)))
 		held := l.pod("default", "web-n1").DeepCopy()
 		held.Finalizers = []string{"example.com/slow"}
@@ -542,7 +542,7 @@ func TestWriter_MirrorWithFinalizer(t *testing.T) {
 // pods.
 func TestWriter_PodsLost(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		l.publish(podView(clustertest.StaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon)))
+		l.publish(podView(clustertest.NewStaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon)))
 		before := l.pod("default", "web-n1")
 		l.change(func() {
 			l.pods = maps.Clone(l.pods)

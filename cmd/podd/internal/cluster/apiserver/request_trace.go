@@ -14,9 +14,9 @@ import (
 )
 
 // A tracingTransport creates an OpenTelemetry span for each request, and passes the context of the span
-// to the API server in the format of W3C Trace Context. The names in the span are those of
-// OpenTelemetry's semantic conventions for HTTP. The span ends when the header of the response arrives, because the response to a
-// watch lasts for minutes.
+// to the API server in the format of W3C Trace Context. The names in the span are those of OpenTelemetry's
+// semantic conventions for HTTP. The span ends when the header of the response arrives, because the
+// response to a watch lasts for minutes.
 //
 // The span contains a template instead of the path, and no query. It contains no text of errors, because
 // the URL of the API server and of a proxy may be secret.

@@ -31,7 +31,7 @@ func podSnapshot(lists int, from apiserver.Origin, pods ...*v1.Pod) apiserver.Sn
 // deletion a watch reports must always be deleted.
 func TestBoundPods_Deleted(t *testing.T) {
 	a, b, c := clustertest.NewPodWithUID("a"), clustertest.NewPodWithUID("b"), clustertest.NewPodWithUID("c")
-	one, two := apiserver.Origin{CADigest: "ca", ServiceUID: "s1", NodeUID: "n1"}, apiserver.Origin{CADigest: "ca", ServiceUID: "s2", NodeUID: "n2"} // CA, UID of the Service, UID of the Node
+	one, two := apiserver.Origin{CADigest: "ca", ServiceUID: "s1", NodeUID: "n1"}, apiserver.Origin{CADigest: "ca", ServiceUID: "s2", NodeUID: "n2"}
 	deleted := func(p *v1.Pod, seconds int64) *v1.Pod {
 		p = p.DeepCopy()
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(5, 0)}, &seconds
@@ -40,7 +40,7 @@ func TestBoundPods_Deleted(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		snapshots      []apiserver.Snapshot[*v1.Pod]
-		want           string // the desired pods, as podNames returns them
+		want           string // the desired pods, as clustertest.PodNames returns them
 		isOtherCluster bool
 	}{
 		{"deleted by a watch", []apiserver.Snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(1, one, a)}, "a", false},

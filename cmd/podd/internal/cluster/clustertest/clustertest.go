@@ -26,8 +26,8 @@ func NewBoundPod(name, image string) *v1.Pod {
 	}
 }
 
-// StaticPod returns the pod in the manifest text, in the form in which the View contains it.
-func StaticPod(t *testing.T, text string) *v1.Pod {
+// NewStaticPod returns the pod in the manifest text, in the form in which the View contains it.
+func NewStaticPod(t *testing.T, text string) *v1.Pod {
 	t.Helper()
 	f := decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", NodeName: "n1", Now: Noon})
 	if len(f.Pods) != 1 {
@@ -45,13 +45,13 @@ spec:
   containers: [{name: main, image: i}]
 `
 
-// NodeWithUID returns the Node n1 with a UID.
-func NodeWithUID(uid types.UID) *v1.Node {
+// NewNodeWithUID returns the Node n1 with a UID.
+func NewNodeWithUID(uid types.UID) *v1.Node {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: uid}}
 }
 
-// LocalNode returns the Node of a ready node as the View contains it.
-func LocalNode() *v1.Node {
+// NewLocalNode returns the Node of a ready node as the View contains it.
+func NewLocalNode() *v1.Node {
 	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourcePods: resource.MustParse("110")}
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "own", Labels: map[string]string{

@@ -16,7 +16,7 @@ func describeSource(s Source) string {
 	return fmt.Sprintf("%s/%s/%s %s %q %s", s.Namespace, s.Name, s.Key, s.UID, s.Data, s.Err)
 }
 
-func TestParseConfigSource(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, c := range []struct{ value, want string }{
 		{"a/b", `a/b/kubelet  "" `},
 		{"a/b.c/d_e", `a/b.c/d_e  "" `},

@@ -19,11 +19,11 @@ import (
 // kubeconfig. It must do so if the kubeconfig does not exist or is invalid, or if the client
 // certificate has expired. If a kubeconfig or certificate file exists but cannot be read,
 // needsBootstrap returns false, because the file may contain a valid certificate.
-func (o *Manager) needsBootstrap() bool {
-	if o.BootstrapKubeconfig == "" {
+func (m *Manager) needsBootstrap() bool {
+	if m.BootstrapKubeconfig == "" {
 		return false
 	}
-	config, err := readKubeconfig(o.Kubeconfig)
+	config, err := readKubeconfig(m.Kubeconfig)
 	if err != nil {
 		return !isUnreadable(err)
 	}
@@ -34,8 +34,8 @@ func (o *Manager) needsBootstrap() bool {
 	if pair == nil {
 		return config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil && config.AuthProvider == nil && config.Username == ""
 	}
-	if o.RotateCertificates {
-		stored, err := o.certFiles(clientPurpose).load()
+	if m.RotateCertificates {
+		stored, err := m.certFiles(clientPurpose).load()
 		if stored != nil && stored.Leaf.NotAfter.After(pair.Leaf.NotAfter) {
 			pair = stored
 		}
@@ -57,14 +57,14 @@ func isUnreadable(err error) bool {
 // kubeconfig. If the kubeconfig or the bootstrap kubeconfig changes first, Bootstrap returns nil
 // without a certificate, and the caller must call Bootstrap again. If ctx is done first, it also
 // returns nil. While it waits, it calls report with the results of the requests.
-func (o *Manager) Bootstrap(ctx context.Context, report ReportFunc) error {
-	if !o.needsBootstrap() {
+func (m *Manager) Bootstrap(ctx context.Context, report ReportFunc) error {
+	if !m.needsBootstrap() {
 		return nil
 	}
 	fail := func(operation string, err error) error {
-		return KubeconfigError{fmt.Errorf("%s --bootstrap-kubeconfig %s: %w", operation, o.BootstrapKubeconfig, err)}
+		return KubeconfigError{fmt.Errorf("%s --bootstrap-kubeconfig %s: %w", operation, m.BootstrapKubeconfig, err)}
 	}
-	file, err := loadKubeconfig(o.BootstrapKubeconfig)
+	file, err := loadKubeconfig(m.BootstrapKubeconfig)
 	if err != nil {
 		return fail("reading", err)
 	}
@@ -72,20 +72,20 @@ func (o *Manager) Bootstrap(ctx context.Context, report ReportFunc) error {
 	if err != nil {
 		return fail("reading", err)
 	}
-	c, err := apiserver.New(config, &o.Client, nil)
+	c, err := apiserver.New(config, &m.Client, nil)
 	if err != nil {
 		return fail("using", err)
 	}
 	defer c.CloseConnections()
-	kubeconfigVersion, bootstrapVersion := statFile(o.Kubeconfig), statFile(o.BootstrapKubeconfig)
+	kubeconfigVersion, bootstrapVersion := statFile(m.Kubeconfig), statFile(m.BootstrapKubeconfig)
 	clientIdentity := &Identity{}
 	requestCtx, stop := cancelUnless(ctx, func() bool {
-		return clientIdentity.ValidCertificate() == nil && statFile(o.Kubeconfig) == kubeconfigVersion && statFile(o.BootstrapKubeconfig) == bootstrapVersion
+		return clientIdentity.ValidCertificate() == nil && statFile(m.Kubeconfig) == kubeconfigVersion && statFile(m.BootstrapKubeconfig) == bootstrapVersion
 	})
 	defer stop()
 	requestCtx, cancel := context.WithCancel(requestCtx)
 	defer cancel()
-	r := &Renewer{o: o, c: c, report: report, purpose: clientPurpose, identity: clientIdentity, template: o.clientTemplate, onRenewed: func() {
+	r := &Renewer{manager: m, c: c, report: report, purpose: clientPurpose, identity: clientIdentity, template: m.clientTemplate, onRenewed: func() {
 		if clientIdentity.ValidCertificate() != nil { // nil if the certificate has expired according to the clock of this host
 			cancel()
 		}
@@ -95,17 +95,17 @@ func (o *Manager) Bootstrap(ctx context.Context, report ReportFunc) error {
 	if pair == nil {
 		return nil // the kubeconfig or the bootstrap kubeconfig has changed, or ctx is done
 	}
-	if err := o.writeKubeconfig(file); err != nil {
-		return FileError{fmt.Errorf("writing --kubeconfig %s: %w", o.Kubeconfig, err)}
+	if err := m.writeKubeconfig(file); err != nil {
+		return FileError{fmt.Errorf("writing --kubeconfig %s: %w", m.Kubeconfig, err)}
 	}
-	o.Log.Info("client certificate issued and kubeconfig written", "kubeconfig", o.Kubeconfig, "expires", pair.Leaf.NotAfter)
+	m.Log.Info("client certificate issued and kubeconfig written", "kubeconfig", m.Kubeconfig, "expires", pair.Leaf.NotAfter)
 	return nil
 }
 
 // writeKubeconfig writes a kubeconfig with the cluster of the bootstrap kubeconfig and the stored
 // certificate. The cluster, the user and the context in the file have the names that the kubelet
 // uses, because kubeadm modifies these entries later.
-func (o *Manager) writeKubeconfig(bootstrap *api.Config) error {
+func (m *Manager) writeKubeconfig(bootstrap *api.Config) error {
 	const cluster, user, context = "default-cluster", "default-auth", "default-context"
 	k := api.NewConfig()
 	bootstrapContext := bootstrap.Contexts[bootstrap.CurrentContext]
@@ -114,7 +114,7 @@ func (o *Manager) writeKubeconfig(bootstrap *api.Config) error {
 	}
 	k.Clusters[cluster] = bootstrap.Clusters[bootstrapContext.Cluster].DeepCopy()
 	k.Clusters[cluster].LocationOfOrigin = ""
-	certPath := o.certFiles(clientPurpose).currentPath()
+	certPath := m.certFiles(clientPurpose).currentPath()
 	k.AuthInfos[user] = &api.AuthInfo{ClientCertificate: certPath, ClientKey: certPath}
 	k.Contexts[context] = &api.Context{Cluster: cluster, AuthInfo: user, Namespace: "default"}
 	k.CurrentContext = context
@@ -122,7 +122,7 @@ func (o *Manager) writeKubeconfig(bootstrap *api.Config) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(o.Kubeconfig, text)
+	return atomicfile.Write(m.Kubeconfig, text)
 }
 
 // restConfig returns the client configuration of the current context in a kubeconfig.

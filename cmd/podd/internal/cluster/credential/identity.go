@@ -41,8 +41,8 @@ func (i *Identity) NotAfter() (expiry time.Time, ok bool) {
 // CertDir both contain a valid certificate, chooseIdentity chooses the certificate that was issued
 // later. It returns nil if the kubeconfig contains another kind of credential, or if
 // RotateCertificates is false.
-func (o *Manager) chooseIdentity(config *rest.Config) (*Identity, error) {
-	if !o.RotateCertificates {
+func (m *Manager) chooseIdentity(config *rest.Config) (*Identity, error) {
+	if !m.RotateCertificates {
 		return nil, nil
 	}
 	config = rest.CopyConfig(config) // loadClientCert modifies the copy; client-go must get the original, so that it reloads certificate files that change
@@ -51,13 +51,13 @@ func (o *Manager) chooseIdentity(config *rest.Config) (*Identity, error) {
 		return nil, err
 	}
 	i := &Identity{}
-	files := o.certFiles(clientPurpose)
+	files := m.certFiles(clientPurpose)
 	stored, err := files.load()
 	if err != nil {
-		o.Log.Warn("loading the stored client certificate failed; requesting a new one", "err", err)
+		m.Log.Warn("loading the stored client certificate failed; requesting a new one", "err", err)
 	}
 	isExpired := func(p *tls.Certificate) bool { return time.Now().After(p.Leaf.NotAfter) }
-	if stored != nil && stored.Leaf.Subject.CommonName == o.certSubject().CommonName &&
+	if stored != nil && stored.Leaf.Subject.CommonName == m.certSubject().CommonName &&
 		!stored.Leaf.NotBefore.Before(pair.Leaf.NotBefore) && (!isExpired(stored) || isExpired(pair)) {
 		i.current.Store(stored)
 		return i, nil
@@ -65,7 +65,7 @@ func (o *Manager) chooseIdentity(config *rest.Config) (*Identity, error) {
 	i.current.Store(pair)
 	i.isExternal.Store(true)
 	if _, err := files.store(config.CertData, config.KeyData); err != nil {
-		return nil, fmt.Errorf("storing the client certificate of the kubeconfig in %s: %w", o.CertDir, err)
+		return nil, fmt.Errorf("storing the client certificate of the kubeconfig in %s: %w", m.CertDir, err)
 	}
 	return i, nil
 }
@@ -97,11 +97,11 @@ func renewalTime(leaf *x509.Certificate) time.Time {
 
 // LoadServingIdentity returns the serving certificate that an earlier podd process has stored, or an
 // Identity without a certificate.
-func (o *Manager) LoadServingIdentity() *Identity {
+func (m *Manager) LoadServingIdentity() *Identity {
 	i := &Identity{}
-	stored, err := o.certFiles(servingPurpose).load()
+	stored, err := m.certFiles(servingPurpose).load()
 	if err != nil {
-		o.Log.Warn("loading the stored serving certificate failed; requesting a new one", "err", err)
+		m.Log.Warn("loading the stored serving certificate failed; requesting a new one", "err", err)
 	}
 	if stored != nil {
 		i.current.Store(stored)

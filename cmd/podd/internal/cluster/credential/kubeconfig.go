@@ -22,26 +22,26 @@ import (
 
 // NewClient reads the kubeconfig and returns a client. It sends no request. It also returns
 // the client certificate that podd renews, or nil if the kubeconfig determines the credential.
-func (o *Manager) NewClient() (*apiserver.Client, *Identity, error) {
-	config, err := readKubeconfig(o.Kubeconfig)
+func (m *Manager) NewClient() (*apiserver.Client, *Identity, error) {
+	config, err := readKubeconfig(m.Kubeconfig)
 	if err != nil {
-		return nil, nil, KubeconfigError{fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, nil, KubeconfigError{fmt.Errorf("reading --kubeconfig %s: %w", m.Kubeconfig, err)}
 	}
 	caDigest, err := apiserver.AuthorityDigest(config)
 	if err != nil {
-		return nil, nil, KubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, nil, KubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", m.Kubeconfig, err)}
 	}
-	i, err := o.chooseIdentity(config)
+	i, err := m.chooseIdentity(config)
 	if err != nil {
-		return nil, nil, KubeconfigError{fmt.Errorf("loading the client certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, nil, KubeconfigError{fmt.Errorf("loading the client certificate of --kubeconfig %s: %w", m.Kubeconfig, err)}
 	}
 	var certificate func() *tls.Certificate
 	if i != nil {
 		certificate = i.current.Load
 	}
-	c, err := apiserver.New(config, &o.Client, certificate)
+	c, err := apiserver.New(config, &m.Client, certificate)
 	if err != nil {
-		return nil, nil, KubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, nil, KubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", m.Kubeconfig, err)}
 	}
 	c.CADigest = caDigest
 	return c, i, nil
@@ -105,21 +105,21 @@ func checkURLs(c *api.Cluster) error {
 }
 
 // KubeconfigVersion returns the current version of the kubeconfig file.
-func (o *Manager) KubeconfigVersion() FileVersion { return statFile(o.Kubeconfig) }
+func (m *Manager) KubeconfigVersion() FileVersion { return statFile(m.Kubeconfig) }
 
 // MustReconnect reports whether podd must connect again. usedVersion is the version of the
 // kubeconfig that the current connection uses. MustReconnect returns true if the kubeconfig has
 // changed and is valid, or if Bootstrap must request a new credential. It returns an error if the
 // kubeconfig has changed and is invalid.
-func (o *Manager) MustReconnect(usedVersion FileVersion) (bool, error) {
-	now := statFile(o.Kubeconfig)
+func (m *Manager) MustReconnect(usedVersion FileVersion) (bool, error) {
+	now := statFile(m.Kubeconfig)
 	if now == usedVersion {
-		return o.needsBootstrap(), nil
+		return m.needsBootstrap(), nil
 	}
-	if o.BootstrapKubeconfig != "" && now == (FileVersion{}) {
+	if m.BootstrapKubeconfig != "" && now == (FileVersion{}) {
 		return true, nil // the user has removed the kubeconfig to request a new bootstrap
 	}
-	err := o.checkKubeconfig()
+	err := m.checkKubeconfig()
 	return err == nil, err
 }
 
@@ -141,8 +141,8 @@ func statFile(path string) FileVersion {
 
 // checkKubeconfig returns the error that NewClient would return now for the
 // kubeconfig file, or nil. Unlike NewClient, it does not store a certificate.
-func (o *Manager) checkKubeconfig() error {
-	config, err := readKubeconfig(o.Kubeconfig)
+func (m *Manager) checkKubeconfig() error {
+	config, err := readKubeconfig(m.Kubeconfig)
 	if err == nil {
 		_, err = apiserver.AuthorityDigest(config)
 	}
@@ -150,7 +150,7 @@ func (o *Manager) checkKubeconfig() error {
 		_, err = loadClientCert(config)
 	}
 	if err != nil {
-		return KubeconfigError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous kubeconfig stays in use", o.Kubeconfig, err)}
+		return KubeconfigError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous kubeconfig stays in use", m.Kubeconfig, err)}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 // A Renewer requests a certificate and renews it. When the names in the template change, it
 // requests another certificate.
 type Renewer struct {
-	o        *Manager
+	manager  *Manager
 	c        *apiserver.Client
 	report   ReportFunc
 	purpose  purpose
@@ -33,16 +33,16 @@ type Renewer struct {
 
 // NewClientRenewer returns a Renewer of the client certificate i, which c uses. After a renewal it
 // closes the connections of c. report receives the results of the requests.
-func (o *Manager) NewClientRenewer(c *apiserver.Client, i *Identity, report ReportFunc) *Renewer {
-	return &Renewer{o: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.CloseAfterRenewal}
+func (m *Manager) NewClientRenewer(c *apiserver.Client, i *Identity, report ReportFunc) *Renewer {
+	return &Renewer{manager: m, c: c, report: report, purpose: clientPurpose, identity: i, template: m.clientTemplate, onRenewed: c.CloseAfterRenewal}
 }
 
 // NewServingRenewer returns a Renewer of the serving certificate i, which is requested with c.
 // addresses returns the addresses of the Node, or nil if they are not available yet. report receives the
 // results of the requests.
-func (o *Manager) NewServingRenewer(c *apiserver.Client, i *Identity, addresses func() []v1.NodeAddress, report ReportFunc) *Renewer {
-	template := func() *x509.CertificateRequest { return o.servingTemplate(addresses()) }
-	return &Renewer{o: o, c: c, report: report, purpose: servingPurpose, identity: i, template: template, onRenewed: func() {}}
+func (m *Manager) NewServingRenewer(c *apiserver.Client, i *Identity, addresses func() []v1.NodeAddress, report ReportFunc) *Renewer {
+	template := func() *x509.CertificateRequest { return m.servingTemplate(addresses()) }
+	return &Renewer{manager: m, c: c, report: report, purpose: servingPurpose, identity: i, template: template, onRenewed: func() {}}
 }
 
 // CheckInterval is the interval between checks of files and addresses for changes.
@@ -123,9 +123,9 @@ func (r *Renewer) request(ctx context.Context, template *x509.CertificateRequest
 	if before := r.identity.current.Load(); before != nil {
 		previousNotBefore = before.Leaf.NotBefore
 	}
-	pair, err := r.o.obtainCertificate(ctx, r.c, r.purpose, template, r.report)
-	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // without a certificate, the end of ctx means that the request was cancelled
-		r.o.OnRenewal(r.purpose.isServing, previousNotBefore, err)
+	pair, err := r.manager.obtainCertificate(ctx, r.c, r.purpose, template, r.report)
+	if r.manager.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // without a certificate, the end of ctx means that the request was cancelled
+		r.manager.OnRenewal(r.purpose.isServing, previousNotBefore, err)
 	}
 	if pair == nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (r *Renewer) request(ctx context.Context, template *x509.CertificateRequest
 	r.identity.current.Store(pair)
 	r.identity.isExternal.Store(false)
 	r.onRenewed()
-	r.o.Log.Info("certificate issued", "file", r.o.certFiles(r.purpose).currentPath(), "expires", pair.Leaf.NotAfter)
+	r.manager.Log.Info("certificate issued", "file", r.manager.certFiles(r.purpose).currentPath(), "expires", pair.Leaf.NotAfter)
 	return pair, err
 }
 
@@ -154,14 +154,14 @@ func cancelUnless(ctx context.Context, isValid func() bool) (_ context.Context, 
 }
 
 // clientTemplate returns the template of the client certificate.
-func (o *Manager) clientTemplate() *x509.CertificateRequest {
-	return &x509.CertificateRequest{Subject: o.certSubject()}
+func (m *Manager) clientTemplate() *x509.CertificateRequest {
+	return &x509.CertificateRequest{Subject: m.certSubject()}
 }
 
 // servingTemplate returns the template of a serving certificate that contains addresses of the Node. It
 // returns nil if there are no usable addresses yet.
-func (o *Manager) servingTemplate(addresses []v1.NodeAddress) *x509.CertificateRequest {
-	template := &x509.CertificateRequest{Subject: o.certSubject()}
+func (m *Manager) servingTemplate(addresses []v1.NodeAddress) *x509.CertificateRequest {
+	template := &x509.CertificateRequest{Subject: m.certSubject()}
 	for _, a := range addresses {
 		if ip := net.ParseIP(a.Address); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)

@@ -206,7 +206,7 @@ func TestRenewer(t *testing.T) {
 		run := func(i *Identity) (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &Renewer{o: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.CloseAfterRenewal}
+			r := &Renewer{manager: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.CloseAfterRenewal}
 			all.Go(func() { r.Run(ctx) })
 			time.Sleep(pendingNoticeDelay + time.Second)
 			return func() { cancel(); all.Wait() }
@@ -279,7 +279,7 @@ func TestRenewer_RequestDeleted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			(&Renewer{o: o, c: c, report: report, purpose: clientPurpose, identity: &Identity{}, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
+			(&Renewer{manager: o, c: c, report: report, purpose: clientPurpose, identity: &Identity{}, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
 		})
 		time.Sleep(time.Hour)
 		before := problem()
@@ -301,7 +301,7 @@ func TestRenewer_Denied(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		i := &Identity{}
-		go (&Renewer{o: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
+		go (&Renewer{manager: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
 		time.Sleep(5 * time.Second)
 		if got := problem(); !strings.Contains(got, "was denied: no") {
 			t.Errorf("after the first denial: got problem %q, want one that contains the message \"no\" of the denial", got)
@@ -339,7 +339,7 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				i := &Identity{}
-				go (&Renewer{o: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
+				go (&Renewer{manager: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
 				time.Sleep(5 * time.Second)
 				if got := problem(); !strings.Contains(got, tt.want) {
 					t.Errorf("got problem %q, want one that contains %q", got, tt.want)
@@ -371,7 +371,7 @@ func TestRenewer_Clock(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		i := &Identity{}
-		go (&Renewer{o: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
+		go (&Renewer{manager: o, c: c, report: report, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).Run(ctx)
 		time.Sleep(time.Hour)
 		if n := len(s.requestNames()); n < 5 || n > 12 {
 			t.Errorf("got %d requests in an hour, want 5 to 12", n)

@@ -42,22 +42,22 @@ var (
 )
 
 // certSubject returns the subject of the node's certificates.
-func (o *Manager) certSubject() pkix.Name {
-	return pkix.Name{CommonName: "system:node:" + o.NodeName, Organization: []string{"system:nodes"}}
+func (m *Manager) certSubject() pkix.Name {
+	return pkix.Name{CommonName: "system:node:" + m.NodeName, Organization: []string{"system:nodes"}}
 }
 
 // certFiles returns the location of the certificate files for a purpose.
-func (o *Manager) certFiles(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
+func (m *Manager) certFiles(p purpose) certFiles { return certFiles{m.CertDir, p.name} }
 
 // obtainCertificate requests a certificate, waits until the certificate is issued, and stores it.
 // If ctx is done first, the next call with an equal template continues the same request. If only
 // the removal of the pending key fails, obtainCertificate returns the certificate together with the
 // error.
-func (o *Manager) obtainCertificate(ctx context.Context, c *apiserver.Client, p purpose, template *x509.CertificateRequest, report ReportFunc) (*tls.Certificate, error) {
-	files := o.certFiles(p)
+func (m *Manager) obtainCertificate(ctx context.Context, c *apiserver.Client, p purpose, template *x509.CertificateRequest, report ReportFunc) (*tls.Certificate, error) {
+	files := m.certFiles(p)
 	key, err := files.pendingKey()
 	if err != nil {
-		return nil, FileError{fmt.Errorf("creating the key of a certificate signing request in %s: %w", o.CertDir, err)}
+		return nil, FileError{fmt.Errorf("creating the key of a certificate signing request in %s: %w", m.CertDir, err)}
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *Manager) obtainCertificate(ctx context.Context, c *apiserver.Client, p 
 	}
 	pair, err := files.store(chain, text)
 	if err != nil {
-		return nil, FileError{fmt.Errorf("storing the issued certificate in %s: %w", o.CertDir, err)}
+		return nil, FileError{fmt.Errorf("storing the issued certificate in %s: %w", m.CertDir, err)}
 	}
 	return pair, files.removePendingKey()
 }

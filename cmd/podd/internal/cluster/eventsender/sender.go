@@ -37,7 +37,7 @@ const maxEventAge = 10 * time.Minute
 // events in the event log.
 const maxStoredKeys = 4096
 
-// New returns an Sender that sends the events of log with the client c.
+// New returns a Sender that sends the events of log with the client c.
 func New(c *apiserver.Client, log server.EventLog) *Sender {
 	return &Sender{c: c, log: log, storedKeys: map[string]bool{}, filter: spamFilter{}}
 }

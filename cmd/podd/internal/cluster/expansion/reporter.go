@@ -29,7 +29,7 @@ var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 	v1.PersistentVolumeClaimControllerResizeError, v1.PersistentVolumeClaimNodeResizeError,
 }
 
-// An Reporter updates the status of PersistentVolumeClaims after their volumes were expanded on
+// A Reporter updates the status of PersistentVolumeClaims after their volumes were expanded on
 // this node. It also reports failed expansions, so that the resize controller can try a smaller size.
 type Reporter struct {
 	Client  *apiserver.Client

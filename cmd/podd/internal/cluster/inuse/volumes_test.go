@@ -11,11 +11,11 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// TestVolumesInUse checks three properties for random sequences of changes and lost requests. The new
+// TestVolumes checks three properties for random sequences of changes and lost requests. The new
 // status names every volume that is desired or on this node. It names no other volume if the list of
 // desired volumes is complete. IsReported returns true only for volumes that the status in the API
 // server names.
-func TestVolumesInUse(t *testing.T) {
+func TestVolumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		handles := []string{"a", "b", "c"}
 		drawHandles := func(what string) (all []string) {

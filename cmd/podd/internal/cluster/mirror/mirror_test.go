@@ -10,9 +10,9 @@ import (
 	"podd/manifest"
 )
 
-func TestNewMirror(t *testing.T) {
-	static := clustertest.StaticPod(t, clustertest.WebManifest)
-	m := New(static, clustertest.NodeWithUID("u1"))
+func TestNew(t *testing.T) {
+	static := clustertest.NewStaticPod(t, clustertest.WebManifest)
+	m := New(static, clustertest.NewNodeWithUID("u1"))
 	hash := static.Annotations[manifest.AnnotationConfigHash]
 	if m.Name != "web-n1" || m.UID != "" || m.Spec.NodeName != "n1" || m.Labels["app"] != "web" || hash == "" ||
 		m.Annotations[manifest.AnnotationConfigHash] != hash || m.Annotations[manifest.AnnotationConfigMirror] != hash ||
@@ -23,29 +23,29 @@ func TestNewMirror(t *testing.T) {
 		t.Errorf("got owner %+v, want the Node n1 with UID u1, without blockOwnerDeletion", o)
 	}
 	if IsMirror(static) || !IsStatic(static) {
-		t.Errorf("newMirror modified the static pod: isMirror %t, isStatic %t; want false and true", IsMirror(static), IsStatic(static))
+		t.Errorf("New modified the static pod: IsMirror %t, IsStatic %t; want false and true", IsMirror(static), IsStatic(static))
 	}
 	for name, test := range map[string]struct {
 		node *v1.Node
 		want bool
 	}{
-		"owner":        {clustertest.NodeWithUID("u1"), true},
+		"owner":        {clustertest.NewNodeWithUID("u1"), true},
 		"no Node":      {nil, true},
-		"another Node": {clustertest.NodeWithUID("u2"), false},
+		"another Node": {clustertest.NewNodeWithUID("u2"), false},
 	} {
 		if got := IsMirrorOf(m, static, test.node); got != test.want {
-			t.Errorf("isMirrorOf, %s: got %t, want %t", name, got, test.want)
+			t.Errorf("IsMirrorOf, %s: got %t, want %t", name, got, test.want)
 		}
 	}
-	if IsMirrorOf(m, clustertest.StaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n"), clustertest.NodeWithUID("u1")) {
-		t.Error("isMirrorOf, changed static pod: got true, want false")
+	if IsMirrorOf(m, clustertest.NewStaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n"), clustertest.NewNodeWithUID("u1")) {
+		t.Error("IsMirrorOf, changed static pod: got true, want false")
 	}
 }
 
-// TestNewMirror_LocalRefs checks that New removes references to other objects, because the API
+// TestNew_LocalRefs checks that New removes references to other objects, because the API
 // server rejects them in a mirror pod, and lists the references in an annotation.
-func TestNewMirror_LocalRefs(t *testing.T) {
-	static := clustertest.StaticPod(t, `
+func TestNew_LocalRefs(t *testing.T) {
+	static := clustertest.NewStaticPod(t, `
 apiVersion: v1
 kind: Pod
 metadata: {name: web}
@@ -78,7 +78,7 @@ spec:
   - {name: own, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
   - {name: tmp, emptyDir: {}}
 `)
-	m := New(static, clustertest.NodeWithUID("u1"))
+	m := New(static, clustertest.NewNodeWithUID("u1"))
 	want := "ClusterTrustBundle/example.com/mesh,ClusterTrustBundle/roots,ConfigMap/conf,ConfigMap/files,PersistentVolumeClaim/data,PersistentVolumeClaim/web-n1-own,Secret/cred,Secret/deep,Secret/env,Secret/pull,ServiceAccount/robot"
 	if got := m.Annotations[annotationLocalRefs]; got != want {
 		t.Errorf("annotation with the removed references:\ngot  %s\nwant %s", got, want)
@@ -91,7 +91,7 @@ spec:
 		t.Errorf("got spec %+v, want no references and no priority", m.Spec)
 	}
 	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[annotationLocalRefs] != "" {
-		t.Errorf("newMirror modified the static pod: got %+v, want 4 variables, 7 volumes and no annotation with removed references", static)
+		t.Errorf("New modified the static pod: got %+v, want 4 variables, 7 volumes and no annotation with removed references", static)
 	}
 	if m.Annotations[manifest.AnnotationConfigHash] != static.Annotations[manifest.AnnotationConfigHash] {
 		t.Errorf("got config hash %q, want the hash of the static pod, %q", m.Annotations[manifest.AnnotationConfigHash], static.Annotations[manifest.AnnotationConfigHash])

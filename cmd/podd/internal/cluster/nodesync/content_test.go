@@ -24,7 +24,7 @@ import (
 func TestNewNode_Unschedulable(t *testing.T) {
 	want := []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}}
 	for _, taints := range [][]v1.Taint{nil, want} {
-		n := (&Options{NodeName: "n1", Config: Config{Unschedulable: true, Taints: taints}}).newNode(clustertest.LocalNode(), clustertest.Noon)
+		n := (&Options{NodeName: "n1", Config: Config{Unschedulable: true, Taints: taints}}).newNode(clustertest.NewLocalNode(), clustertest.Noon)
 		if diff := cmp.Diff(want, n.Spec.Taints); diff != "" || !n.Spec.Unschedulable {
 			t.Errorf("options with taints %v: got spec %+v, want an unschedulable Node with one taint (-want +got):\n%s", taints, n.Spec, diff)
 		}
@@ -34,7 +34,7 @@ func TestNewNode_Unschedulable(t *testing.T) {
 func TestNewNode(t *testing.T) {
 	taint := v1.Taint{Key: "a", Effect: v1.TaintEffectNoExecute}
 	o := &Options{NodeName: "n1", Config: Config{Taints: []v1.Taint{taint}, ProviderID: "x://y", HasExternalCloud: true, EnableControllerAttachDetach: true}}
-	n := o.newNode(clustertest.LocalNode(), clustertest.Noon)
+	n := o.newNode(clustertest.NewLocalNode(), clustertest.Noon)
 	if n.UID != "" || n.Name != "n1" || n.Labels["tier"] != "edge" || n.Labels[v1.LabelOSStable] == "" || n.Annotations[annotationAttachDetach] != "true" {
 		t.Errorf("metadata: got %+v, want the Node n1 without a UID, with the local labels and the annotation for attach and detach", n.ObjectMeta)
 	}
@@ -59,7 +59,7 @@ func TestNewNode(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	local := clustertest.LocalNode().Status.Addresses
+	local := clustertest.NewLocalNode().Status.Addresses
 	fromCloud := []v1.NodeAddress{{Type: v1.NodeExternalIP, Address: "192.0.2.9"}}
 	for _, c := range []struct {
 		name   string
@@ -90,7 +90,7 @@ func TestAdoptedNode(t *testing.T) {
 	stored.Spec.Taints = []v1.Taint{{Key: "kept"}}
 	stored.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
 	o := &Options{NodeName: "n1", Config: Config{Taints: []v1.Taint{{Key: "new"}}}}
-	n := o.updatedNode(o.adoptedNode(stored, clustertest.LocalNode()), clustertest.LocalNode(), clustertest.Noon)
+	n := o.updatedNode(o.adoptedNode(stored, clustertest.NewLocalNode()), clustertest.NewLocalNode(), clustertest.Noon)
 	if n.UID != "u" || n.Labels[v1.LabelHostname] != "n1" || n.Labels["mine"] != "x" || n.Labels["tier"] != "core" {
 		t.Errorf("got metadata %+v, want UID u, the local hostname label, and the labels mine and tier unchanged", n.ObjectMeta)
 	}
@@ -103,13 +103,13 @@ func TestAdoptedNode(t *testing.T) {
 // fields that the local Node does not contain yet because podd is starting. It must remove huge pages
 // and declared features that this node does not have.
 func TestUpdatedNode_Kept(t *testing.T) {
-	stored := (&Options{NodeName: "n1"}).newNode(clustertest.LocalNode(), clustertest.Noon)
+	stored := (&Options{NodeName: "n1"}).newNode(clustertest.NewLocalNode(), clustertest.Noon)
 	gpu, huge := v1.ResourceName("example.com/gpu"), v1.ResourceName("hugepages-1Mi")
 	stored.Status.Capacity[gpu], stored.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
 	stored.Status.Allocatable[huge] = resource.MustParse("4Mi")
 	stored.Status.VolumesAttached = []v1.AttachedVolume{{Name: "v"}}
 	stored.Status.Conditions = append(stored.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
-	starting := clustertest.LocalNode()
+	starting := clustertest.NewLocalNode()
 	starting.Status.DeclaredFeatures = []string{"B"}
 	stored.Status.DeclaredFeatures = []string{"A", "B"} // an older podd has written these features
 	starting.Status.Images, starting.Status.Conditions = nil, starting.Status.Conditions[1:]
@@ -131,9 +131,9 @@ func TestUpdatedNode_Kept(t *testing.T) {
 // status changes.
 func TestUpdatedNode_Transitions(t *testing.T) {
 	o := &Options{NodeName: "n1"}
-	n := o.newNode(clustertest.LocalNode(), clustertest.Noon)
+	n := o.newNode(clustertest.NewLocalNode(), clustertest.Noon)
 	later := clustertest.Noon.Add(time.Minute)
-	same := o.updatedNode(n, clustertest.LocalNode(), later)
+	same := o.updatedNode(n, clustertest.NewLocalNode(), later)
 	if isNodeChanged(n, same) {
 		t.Error("isNodeChanged for a Node with only a new heartbeat time: got true, want false")
 	}
@@ -141,7 +141,7 @@ func TestUpdatedNode_Transitions(t *testing.T) {
 		t.Errorf("same status: got %v, want the old transition time and the new heartbeat time", c)
 	}
 	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the node controller sets it
-	changed := o.updatedNode(same, clustertest.LocalNode(), later)
+	changed := o.updatedNode(same, clustertest.NewLocalNode(), later)
 	if c := clustertest.NodeCondition(t, changed, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) {
 		t.Errorf("changed status: got %v, want status True and the new transition time", c)
 	}
@@ -182,7 +182,7 @@ func TestNodeStatusPatch(t *testing.T) {
 // drawNode returns a random Node.
 func drawNode(t *rapid.T, label string) *v1.Node {
 	pick := func(what string, n int) int { return rapid.IntRange(0, n).Draw(t, label+" "+what) }
-	m := clustertest.LocalNode()
+	m := clustertest.NewLocalNode()
 	m.Status.NodeInfo.BootID = fmt.Sprint("b", pick("boot", 2))
 	if pick("swap", 1) == 0 {
 		m.Status.NodeInfo.Swap = nil

@@ -24,7 +24,7 @@ type Syncer struct {
 	// uid is the UID of the Node, for owner references. It is nil if the Node does not exist.
 	uid atomic.Pointer[types.UID]
 
-	lastListCount  int           // snapshot.ListCount of the last snapshot; 0 before the first snapshot
+	lastListCount  int           // Snapshot.ListCount of the last snapshot; 0 before the first snapshot
 	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
 	currentNode    *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	isSynced       bool          // this connection has synced the Node

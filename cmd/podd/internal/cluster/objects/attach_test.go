@@ -20,7 +20,7 @@ func TestAttachWait(t *testing.T) {
 	limit, broken := attachError{error: errors.New("too many"), exceedsLimit: true}, attachError{error: errors.New("broken")}
 	for name, test := range map[string]struct {
 		waited    time.Duration
-		handled   int // result of limits.handled
+		handled   int // result of LimitRecorder.Handled
 		errs      []error
 		wantFinal bool
 		wantCount int

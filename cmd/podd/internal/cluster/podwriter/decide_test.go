@@ -16,9 +16,9 @@ import (
 // TestDecide checks the rule and the request that decideRequest returns, with at least one case for
 // each rule.
 func TestDecide(t *testing.T) {
-	static := clustertest.StaticPod(t, clustertest.WebManifest)
+	static := clustertest.NewStaticPod(t, clustertest.WebManifest)
 	static.Status = v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
-	edited := clustertest.StaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
+	edited := clustertest.NewStaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
 	// shown returns the PodView of a pod that runs on the node, after some changes.
 	shown := func(p *v1.Pod, change ...func(*server.PodView)) *server.PodView {
 		v := &server.PodView{Pod: p.DeepCopy(), Rule: "rest", Exists: true}
@@ -35,7 +35,7 @@ func TestDecide(t *testing.T) {
 	withoutUID := func(v *server.PodView) { v.Pod.UID = "" }
 	stoppingOld := func(v *server.PodView) { v.OutdatedStoppingContainers = 1 }
 
-	node, mirror := clustertest.NodeWithUID("u1"), mirror.New(static, clustertest.NodeWithUID("u1"))
+	node, mirror := clustertest.NewNodeWithUID("u1"), mirror.New(static, clustertest.NewNodeWithUID("u1"))
 	mirror.UID, mirror.Status = "m", static.Status
 	// with returns a copy of a pod after some changes.
 	with := func(p *v1.Pod, change ...func(*v1.Pod)) *v1.Pod {
@@ -65,7 +65,11 @@ func TestDecide(t *testing.T) {
 
 		{"new static pod", podFacts{isViewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
 		{"new static pod, no Node", podFacts{isViewComplete: true, local: shown(static)}, "no node", verbNone},
-		{"new static pod, Node being deleted", podFacts{isViewComplete: true, local: shown(static), node: func() *v1.Node { n := clustertest.NodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
+		{"new static pod, Node being deleted", podFacts{isViewComplete: true, local: shown(static), node: func() *v1.Node {
+			n := clustertest.NewNodeWithUID("u1")
+			n.DeletionTimestamp = new(metav1.Now())
+			return n
+		}()}, "no node", verbNone},
 		{"ended static pod without a mirror pod", podFacts{isViewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "terminated without a mirror pod", verbNone},
 		{"static pod being deleted, without a mirror pod", podFacts{isViewComplete: true, local: shown(static, deleting), node: node}, "terminated without a mirror pod", verbNone},
 		{"pod of podd's own API", podFacts{isViewComplete: true, local: shown(api), node: node}, "not in the cluster", verbNone},
@@ -77,7 +81,7 @@ func TestDecide(t *testing.T) {
 		{"mirror pod of a version that is being stopped", podFacts{isViewComplete: true, local: shown(edited, stoppingOld), remote: mirror, node: node}, "mirror pod of a version that is being stopped", verbNone},
 		{"deleted mirror pod of a version that is being stopped", podFacts{isViewComplete: true, local: shown(edited, stoppingOld), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
 		{"mirror pod of the version in effect, another one is being stopped", podFacts{isViewComplete: true, local: shown(static, stoppingOld), remote: mirror, node: node}, "mirror pod", verbNone},
-		{"mirror pod of another Node", podFacts{isViewComplete: true, local: shown(static), remote: mirror, node: clustertest.NodeWithUID("u2")}, "outdated mirror pod", verbDelete},
+		{"mirror pod of another Node", podFacts{isViewComplete: true, local: shown(static), remote: mirror, node: clustertest.NewNodeWithUID("u2")}, "outdated mirror pod", verbDelete},
 		{"mirror pod, no Node", podFacts{isViewComplete: true, local: shown(static), remote: mirror}, "mirror pod", verbNone},
 		{"mirror pod being deleted", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
 		{"mirror pod with finalizers", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted, noGrace), node: node}, "mirror pod with finalizers", verbNone},
@@ -116,12 +120,12 @@ func TestDecide(t *testing.T) {
 func drawFacts(t *rapid.T, static *v1.Pod) *podFacts {
 	f := &podFacts{isViewComplete: true, areSourcesRead: rapid.Bool().Draw(t, "complete"), now: metav1.NewTime(clustertest.Noon)}
 	if rapid.Bool().Draw(t, "node") {
-		f.node = clustertest.NodeWithUID("u1")
+		f.node = clustertest.NewNodeWithUID("u1")
 	}
 	if rapid.Bool().Draw(t, "remote") {
 		f.remote = drawPod(t)
 		if rapid.Bool().Draw(t, "mirror") {
-			m := mirror.New(static, clustertest.NodeWithUID(types.UID(rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "owner"))))
+			m := mirror.New(static, clustertest.NewNodeWithUID(types.UID(rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "owner"))))
 			m.UID, m.Status = "m", f.remote.Status
 			f.remote = m
 		}
@@ -144,7 +148,7 @@ func drawFacts(t *rapid.T, static *v1.Pod) *podFacts {
 // TestDecide_Fixpoint checks for random facts that decideRequest returns no further request after at
 // most four requests.
 func TestDecide_Fixpoint(t *testing.T) {
-	static := clustertest.StaticPod(t, clustertest.WebManifest)
+	static := clustertest.NewStaticPod(t, clustertest.WebManifest)
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t, static)
 		var applied []string

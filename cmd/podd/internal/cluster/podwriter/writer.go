@@ -22,8 +22,8 @@ import (
 type Writer struct {
 	o *Options
 
-	previousListCount int       // snapshot.ListCount at the end of the previous connection
-	lastListCount     int       // snapshot.ListCount of the last snapshot
+	previousListCount int       // Snapshot.ListCount at the end of the previous connection
+	lastListCount     int       // Snapshot.ListCount of the last snapshot
 	retriedWatchCount int       // Options.WatchCount at the last retry of ignored patches
 	retriedAt         time.Time // time of the last retry of ignored patches
 	records           map[types.NamespacedName]*podRecord
