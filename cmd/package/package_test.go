@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -316,14 +317,17 @@ func TestService(t *testing.T) {
 func TestScripts_PodsRemain(t *testing.T) {
 	const message = `podd down"`
 	for name, c := range map[string]struct {
-		files []string // relative to /var/lib
-		want  bool     // whether podd has left pods
+		files   []string // relative to /var/lib
+		running string   // a process that runs
+		want    bool     // whether podd has left pods
 	}{
-		"pods":                       {[]string{"podd/instance", "podd/pods/1/journal.json"}, true},
-		"no pods":                    {[]string{"podd/instance", "podd/claims/c/data"}, false},
-		"pods in a cluster":          {[]string{"podd/instance", "kubelet/instance", "kubelet/pods/1/journal.json"}, true},
-		"pods of a kubelet":          {[]string{"podd/instance", "kubelet/pods/1/etc-hosts"}, false},
-		"no pods, podd in a cluster": {[]string{"kubelet/instance"}, false},
+		"pods":                              {[]string{"podd/instance", "podd/pods/1/journal.json"}, "", true},
+		"pods next to a kubelet":            {[]string{"podd/instance", "podd/pods/1/journal.json"}, "kubelet", true},
+		"no pods":                           {[]string{"podd/instance", "podd/claims/c/data"}, "", false},
+		"pods in a cluster":                 {[]string{"podd/instance", "kubelet/instance", "kubelet/pods/1/journal.json"}, "", true},
+		"pods of a kubelet":                 {[]string{"podd/instance", "kubelet/pods/1/etc-hosts"}, "", false},
+		"pods of a kubelet after migration": {[]string{"podd/instance", "kubelet/instance", "kubelet/pods/1/etc-hosts"}, "kubelet", false},
+		"no pods, podd in a cluster":        {[]string{"kubelet/instance"}, "", false},
 	} {
 		for script, args := range map[string]string{"deb-prerm": "remove", "deb-postrm": "purge", "rpm-preun": "0", "apk-pre-deinstall": ""} {
 			root := t.TempDir()
@@ -337,7 +341,7 @@ func TestScripts_PodsRemain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			out := runScript(t, script, root, args)
+			out := runScript(t, script, root, args, c.running)
 			if got := strings.Contains(out, message); got != c.want {
 				t.Errorf("%s: %s %s: got output %q, which contains %s: %v, want %v", name, script, args, out, message, got, c.want)
 			}
@@ -359,8 +363,9 @@ func TestScripts_PodsRemain(t *testing.T) {
 }
 
 // runScript runs a script of a package and returns its output. The script uses files below root instead
-// of those of this host, and does not call its service manager.
-func runScript(t *testing.T, script, root, args string) string {
+// of those of this host, and does not call its service manager. For the script, the only process of the
+// host is running, the name of a program, or none if running is "".
+func runScript(t *testing.T, script, root, args, running string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("files", script))
 	if err != nil {
@@ -368,7 +373,7 @@ func runScript(t *testing.T, script, root, args string) string {
 	}
 	replaced := strings.NewReplacer("/var/lib/", root+"/var/lib/", "/etc/cni/", root+"/etc/cni/", "/run/systemd/", root+"/run/systemd/",
 		"deb-systemd-helper", "true", "rc-service", "true").Replace(string(text))
-	out, err := exec.Command("sh", "-c", replaced, script, args).CombinedOutput()
+	out, err := exec.Command("sh", "-c", fmt.Sprintf("pidof() { [ \"$1\" = %q ]; }\n", running)+replaced, script, args).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: got error %v, want none; output:\n%s", script, args, err, out)
 	}
