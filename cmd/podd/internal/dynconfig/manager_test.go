@@ -380,7 +380,7 @@ func TestManager_Outage(t *testing.T) {
 				n.wantRunning(2, "")
 				n.health.Store(&outage)
 				n.wait(maxLostTime + 2*time.Second)
-				n.wantRunning(1, "the trial of the configuration in the files ended, because the API server was unreachable for 1m0s, and was reachable before; podd tries the configuration again when it is reachable")
+				n.wantRunning(1, "the trial of the configuration in the files ended, because the API server was unreachable for 1m0s, and was reachable before; podd tries the configuration again after the outage")
 				n.wantTrial(false)
 				n.wantNotices("KubeletConfigChanged", "KubeletConfigPostponed")
 				n.wait(test.length - maxLostTime)

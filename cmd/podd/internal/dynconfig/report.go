@@ -113,7 +113,7 @@ func (r *Rejection) notice(s State) Notice {
 
 // describe returns a clause that describes why the configuration is not in use.
 func (r *Retry) describe() string {
-	return fmt.Sprintf("the trial of %s ended, because %s; podd tries the configuration again when it is reachable", r.Trial.Version.Source(), r.Reason)
+	return fmt.Sprintf("the trial of %s ended, because %s; podd tries the configuration again after the outage", r.Trial.Version.Source(), r.Reason)
 }
 
 // notice returns the notice about the end of the trial.

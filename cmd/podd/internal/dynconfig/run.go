@@ -158,9 +158,9 @@ func (m *manager) checkTrial(now time.Time) {
 }
 
 // checkRetry decides when the next trial of a configuration that waits for it starts. It reports whether
-// the trial can start now. The peers must respond for some time, because an API server may be unreachable
-// several times during an upgrade.
-func (m *manager) checkRetry(now time.Time) (isReady bool) {
+// the candidate must be checked again, because it is ready for the next trial or was rejected. The peers
+// must respond for some time, because an API server may be unreachable several times during an upgrade.
+func (m *manager) checkRetry(now time.Time) (mustCheck bool) {
 	r := m.state.Retry
 	health, isKnown := m.link.currentHealth()
 	if r == nil || r.IsReady || !isKnown {
@@ -184,6 +184,8 @@ func (m *manager) checkRetry(now time.Time) (isReady bool) {
 }
 
 // lostLimit returns how long a peer that has responded in this process may be unreachable during a trial.
+// It is also the time for which all peers must respond before the next trial, and in which they must begin to
+// respond if the configuration is to be suspected.
 func (m *manager) lostLimit() time.Duration {
 	return min(maxLostTime, m.o.Flags.DynamicConfigTrial/2)
 }

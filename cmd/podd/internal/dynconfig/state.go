@@ -155,7 +155,7 @@ func (s State) withCandidate(c candidate, f facts) State {
 	if isRetry {
 		next.Losses, next.Suspicions = retry.Trial.Losses, retry.Trial.Suspicions
 	}
-	if isRetry || retry != nil && !retry.IsCleared { // podd has not found yet that the peers do not respond either way
+	if isRetry || retry != nil && !retry.IsCleared { // the peers may respond with another configuration
 		next.Before = next.Before.or(retry.Trial.Before)
 	}
 	s.Trial, s.Rejection = &next, nil
@@ -191,9 +191,14 @@ func (s State) withRejectedTrial(reason string, f facts) State {
 	return s.withRejection(v, reason, f)
 }
 
-// withLostTrial returns the state after a trial has ended because a peer was unreachable. A trial must be in
-// progress, and there must be a last known good configuration.
+// withLostTrial returns the state after a trial has ended because a peer was unreachable. If the assigned
+// configuration is another, invalid one, there is no further trial. A trial must be in progress, and there
+// must be a last known good configuration.
 func (s State) withLostTrial(reason string) State {
+	if s.Rejection != nil {
+		s.Trial = nil
+		return s
+	}
 	s.Retry, s.Trial = &Retry{Trial: *s.Trial, Reason: oneLine(reason)}, nil
 	return s
 }

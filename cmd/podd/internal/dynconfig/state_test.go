@@ -73,6 +73,7 @@ func TestState_WithLostTrial(t *testing.T) {
 		"an invalid change":           {waiting.withCandidate(candidate{c, errors.New("invalid")}, now), State{LastKnownGood: a, Rejection: rejected(c, "invalid")}},
 		"it becomes invalid":          {waiting.withCandidate(candidate{b, errors.New("invalid")}, now), State{LastKnownGood: a, Rejection: rejected(b, "invalid")}},
 		"the peers respond twice":     {waiting.withReadyRetry(now).withReadyRetry(now), waiting.withReadyRetry(now)},
+		"an invalid change before":    {State{LastKnownGood: a, Trial: first.Trial, Rejection: rejected(c, "invalid")}.withLostTrial("unreachable"), State{LastKnownGood: a, Rejection: rejected(c, "invalid")}},
 		"a lost checkpoint":           {waiting.withoutVersion(a).withCandidate(candidate{version: b}, now), State{Trial: &Trial{Version: b, Starts: 1, Before: before}}},
 		"the next trial":              {waiting.withReadyRetry(now).withCandidate(candidate{version: b}, now), State{LastKnownGood: a, Trial: suspected}},
 		"the next trial if cleared":   {cleared.withReadyRetry(now).withCandidate(candidate{version: b}, now), State{LastKnownGood: a, Trial: &Trial{Version: b, Starts: 1, Before: before, Losses: 1}}},
