@@ -228,8 +228,11 @@ func TestRun(t *testing.T) {
 			func(f *Facts) { f.Ports[1].Address = "[::]:10250" },
 			[]string{"ports: failed: cannot listen on 127.0.0.1:10250 (--port) and [::]:10250 (--healthz-port); another port with --healthz-port"},
 		},
-		"port of all IPv4 addresses and of an IPv6 address": {func(f *Facts) { f.Ports[0].Address, f.Ports[1].Address = "0.0.0.0:10250", "[::1]:10250" }, nil},
-		"two addresses with the same port":                  {func(f *Facts) { f.Ports[1].Address = "127.0.0.2:10250" }, nil},
+		"port of all IPv4 addresses and of an IPv6 address": {
+			func(f *Facts) { f.Ports[0].Address, f.Ports[1].Address = "0.0.0.0:10250", "[::1]:10250" },
+			[]string{"ports: failed: cannot listen on 0.0.0.0:10250 (--port) and [::1]:10250 (--healthz-port); another port with --healthz-port"},
+		},
+		"two addresses with the same port": {func(f *Facts) { f.Ports[1].Address = "127.0.0.2:10250" }, nil},
 		"port of the running podd": {
 			func(f *Facts) {
 				f.Processes.RootDirPID, f.Processes.SocketPID = 9, 9

@@ -53,13 +53,15 @@ func overlap(a, b string) bool {
 	if errX != nil || errY != nil { // the host is a name
 		return a == b
 	}
-	return x.Port() == y.Port() && (x == y || includes(x.Addr(), y.Addr()) || includes(y.Addr(), x.Addr()))
+	return Conflict(x, y)
 }
 
-// includes reports whether ip stands for all addresses, one of which is other. A listener on :: also
-// receives IPv4 connections.
-func includes(ip, other netip.Addr) bool {
-	return ip.IsUnspecified() && (ip.Is6() || other.Is4())
+// Conflict reports whether podd cannot listen on one of the addresses while a socket listens on the
+// other. An address such as 0.0.0.0 or ::, which stands for all addresses, conflicts with every address
+// of this port: even for 0.0.0.0, Go listens on IPv4 and IPv6.
+func Conflict(a, b netip.AddrPort) bool {
+	x, y := a.Addr().Unmap(), b.Addr().Unmap()
+	return a.Port() == b.Port() && (x == y || x.IsUnspecified() || y.IsUnspecified())
 }
 
 // describe returns the name and the PID of a process.

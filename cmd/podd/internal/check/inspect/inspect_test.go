@@ -17,6 +17,7 @@ import (
 	"podd/cmd/podd/internal/check"
 	"podd/cmd/podd/internal/config"
 	"podd/runtime"
+	"podd/server"
 )
 
 // TestParseListener checks the addresses of listening sockets. want is "" for lines of other sockets
@@ -53,12 +54,57 @@ func TestListener_Conflicts(t *testing.T) {
 		{"127.0.0.1:80", "127.0.0.1:81", false},
 		{"127.0.0.1:80", "127.0.0.2:80", false},
 		{"127.0.0.1:80", "0.0.0.0:80", true},
+		{"[::1]:80", "0.0.0.0:80", true},
 		{"[::]:80", "127.0.0.1:80", true},
 		{"127.0.0.1:80", "localhost:80", false},
 	} {
 		if got := (listener{address: netip.MustParseAddrPort(c.listens)}).conflicts(c.address); got != c.want {
 			t.Errorf("listener on %s conflicts with %s: got %v, want %v", c.listens, c.address, got, c.want)
 		}
+	}
+}
+
+// TestConflict_Sockets compares check.Conflict with the kernel: it listens on each pair of addresses as
+// podd does.
+func TestConflict_Sockets(t *testing.T) {
+	listen := func(ip netip.Addr, port uint16) (net.Listener, error) {
+		return server.Listen(t.Context(), "--port", netip.AddrPortFrom(ip, port).String())
+	}
+	var ips []netip.Addr
+	for _, host := range []string{"127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1"} {
+		ip := netip.MustParseAddr(host)
+		ln, err := listen(ip, 0)
+		if err != nil && ip.Is6() {
+			continue // the host has no IPv6
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln.Close()
+		ips = append(ips, ip)
+	}
+	for _, first := range ips {
+		all, err := listen(netip.IPv4Unspecified(), 0) // finds a port that is free on all addresses
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := uint16(all.Addr().(*net.TCPAddr).Port)
+		all.Close()
+		ln, err := listen(first, port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, second := range ips {
+			other, err := listen(second, port)
+			if err == nil {
+				other.Close()
+			}
+			got := check.Conflict(netip.AddrPortFrom(first, port), netip.AddrPortFrom(second, port))
+			if got != errors.Is(err, unix.EADDRINUSE) {
+				t.Errorf("listener on %s, then on %s: got conflict %v, want the result of the second call, error %v", first, second, got, err)
+			}
+		}
+		ln.Close()
 	}
 }
 

@@ -85,9 +85,5 @@ func parseListener(line string) (l listener, ok bool) {
 // conflicts reports whether l prevents podd from listening on address, which is "host:port".
 func (l listener) conflicts(address string) bool {
 	want, err := netip.ParseAddrPort(address)
-	if err != nil || want.Port() != l.address.Port() {
-		return false
-	}
-	ip := want.Addr().Unmap()
-	return ip == l.address.Addr() || ip.IsUnspecified() || l.address.Addr().IsUnspecified()
+	return err == nil && check.Conflict(want, l.address)
 }
