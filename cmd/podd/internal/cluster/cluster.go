@@ -32,7 +32,7 @@ import (
 // Options configures a Cluster. The bools and all fields whose comment allows nil or 0 are optional. All
 // other fields are required.
 type Options struct {
-	Credential credential.Config
+	Credential credential.Config // configures the kubeconfig and the certificates of podd
 	// RequestServingCert is set if podd requests and renews the serving certificate of the kubelet
 	// API.
 	RequestServingCert bool
@@ -100,11 +100,11 @@ type sharedState struct {
 	nodes apiserver.Store[*v1.Node]
 	// deletions contains the UID of each pod that is being deleted. It maps the UID to the version of
 	// the first batch from Source that contained the deletion.
-	deletions    watchable.Value[map[types.UID]uint64]
-	volumesInUse inuse.Volumes // the volumes that must not be detached
-	limitErrors  volumelimit.Errors
+	deletions      watchable.Value[map[types.UID]uint64]
+	volumesInUse   inuse.Volumes              // the volumes that must not be detached
+	attachFailures volumelimit.AttachFailures // attempts to attach volumes that have failed because of a limit
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
-	// status of the claim after an expansion.
+	// status of the claim after an expansion. The count begins again with each connection.
 	claimUpdates watchable.Value[map[types.NamespacedName]int]
 	api          atomic.Pointer[apiserver.Client] // the client of the current connection; nil before the first connection
 }
@@ -114,7 +114,7 @@ func New(o Options) *Cluster {
 	c := &Cluster{o: o, credentials: &credential.Manager{Config: o.Credential, NodeName: o.NodeName, Client: o.Client, Log: o.Log}}
 	c.resolver = objects.NewResolver(objects.Options{
 		NodeName: o.NodeName, EnableControllerAttachDetach: o.Node.EnableControllerAttachDetach, Pods: &c.pods, Nodes: &c.nodes,
-		VolumesInUse: &c.volumesInUse, LimitErrors: &c.limitErrors, ClaimUpdates: &c.claimUpdates, OnPodWarning: o.OnPodWarning,
+		VolumesInUse: &c.volumesInUse, AttachFailures: &c.attachFailures, ClaimUpdates: &c.claimUpdates, OnPodWarning: o.OnPodWarning,
 	})
 	c.configSource = configsource.Follower{NodeName: o.NodeName, Nodes: &c.nodes, OnChange: o.OnConfigSource}
 	if o.Reviews != nil {
@@ -229,9 +229,9 @@ func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clie
 		group.Go(func() error { c.configSource.Run(ctx, api, problems.forPart(partConfigSource)); return nil })
 	}
 	if c.o.CSI != nil {
-		expansions := &expansion.Reporter{Client: api, Volumes: c.o.CSI, Objects: c.resolver.Objects, Updates: &c.claimUpdates}
+		expansions := &expansion.Reporter{Client: api, Volumes: c.o.CSI, Objects: c.resolver.Objects, ClaimUpdates: &c.claimUpdates}
 		group.Go(func() error { expansions.Run(ctx); return nil })
-		limits := &volumelimit.Updater{Drivers: c.o.CSI, Specs: c.resolver.Drivers, Errors: &c.limitErrors, Log: c.o.Log}
+		limits := &volumelimit.Updater{Drivers: c.o.CSI, Specs: c.resolver.Drivers, Failures: &c.attachFailures, Log: c.o.Log}
 		group.Go(func() error { limits.Run(ctx); return nil })
 	}
 	group.Go(func() error {

@@ -18,9 +18,9 @@ func TestRun_NodeStart(t *testing.T) {
 		prepare func(*testNode)
 		want    []nodesync.RegistrationStep
 	}{
-		{"new", func(*testNode) {}, []nodesync.RegistrationStep{nodesync.RegistrationAttempted, nodesync.NodeRegistered, nodesync.NodeReady}},
-		{"not ready", func(l *testNode) { l.state.View().NodeObject.Status.Conditions[1].Status = v1.ConditionFalse }, []nodesync.RegistrationStep{nodesync.RegistrationAttempted, nodesync.NodeRegistered}},
-		{"existing", func(l *testNode) { l.node = &v1.Node{}; l.node.Name, l.node.UID = "n1", "u1" }, []nodesync.RegistrationStep{nodesync.NodeReady}},
+		{"new", func(*testNode) {}, []nodesync.RegistrationStep{nodesync.Attempted, nodesync.Registered, nodesync.Ready}},
+		{"not ready", func(l *testNode) { l.state.View().NodeObject.Status.Conditions[1].Status = v1.ConditionFalse }, []nodesync.RegistrationStep{nodesync.Attempted, nodesync.Registered}},
+		{"existing", func(l *testNode) { l.node = &v1.Node{}; l.node.Name, l.node.UID = "n1", "u1" }, []nodesync.RegistrationStep{nodesync.Ready}},
 	} {
 		var got []nodesync.RegistrationStep
 		prepare := func(l *testNode, o *Options) {

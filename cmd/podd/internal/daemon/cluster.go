@@ -82,11 +82,11 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 func registrationFunc(t telemetry) func(nodesync.RegistrationStep, time.Time) {
 	return func(step nodesync.RegistrationStep, at time.Time) {
 		switch step {
-		case nodesync.RegistrationAttempted:
+		case nodesync.Attempted:
 			t.metrics.RecordRegistrationAttempt(at)
-		case nodesync.NodeRegistered:
+		case nodesync.Registered:
 			t.metrics.RecordRegistration(at)
-		case nodesync.NodeReady:
+		case nodesync.Ready:
 			t.metrics.RecordNodeReady(at)
 		}
 	}

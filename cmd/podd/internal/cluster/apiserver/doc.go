@@ -1,5 +1,5 @@
-// Package apiserver is the connection to an API server: the client, watches and reflectors, and the
-// identity of the cluster of an API server.
+// Package apiserver sends requests to an API server, lists and watches its objects, and identifies its
+// cluster.
 //
 // A Client sends the requests. It gives up after RequestTimeout, and sends a request again if a renewal of
 // podd's certificate has closed the connection. The objects of the API server are immutable snapshots,

@@ -76,7 +76,8 @@ type Store[T Object] struct {
 	snapshot watchable.Value[*Snapshot[T]]
 }
 
-// Get returns the snapshot, and a channel that the next call of Set closes.
+// Get returns the snapshot, and a channel that the next call of Set closes. Until then, Get returns the
+// same channel.
 func (s *Store[T]) Get() (snapshot Snapshot[T], changed <-chan struct{}) {
 	p, changed := s.snapshot.Get()
 	if p != nil {
@@ -112,7 +113,9 @@ type Reflector[T Object] struct {
 	Publish func(Snapshot[T])
 	// WatchCount counts the watches that have begun. It may be nil.
 	WatchCount *watchable.Value[int]
-	// Report receives the result of each attempt; err is nil after a success.
+	// Report receives the result of each attempt; err is nil after a success. Report may block. It is not
+	// called after a watch that was interrupted or whose resource version has expired, because the
+	// reflector then lists the objects again.
 	Report      func(ctx context.Context, err error)
 	InitialWait time.Duration // wait after the first failure; 0 means backoff.FirstWait
 	// MaxWait returns the longest wait after a failure. If MaxWait is nil, the longest wait is

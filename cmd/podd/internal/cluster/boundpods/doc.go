@@ -1,4 +1,4 @@
-// Package boundpods contains the source of the pods that are bound to the node.
+// Package boundpods implements the source of the pods that are bound to the node.
 //
 // Source (source.go, bound.go) is the source.Source of these pods. It emits the first batch
 // after the pods and the Node were listed, because until then podd does not know which pods exist.

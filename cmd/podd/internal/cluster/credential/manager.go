@@ -28,7 +28,8 @@ type Config struct {
 }
 
 // A Manager creates clients with the credential in the kubeconfig, and requests and renews the
-// certificates of the node. All fields are required. It is safe for concurrent use.
+// certificates of the node. All fields except the optional ones of Config are required. Bootstrap and
+// NewClient must not be called concurrently; the other methods are safe for concurrent use.
 type Manager struct {
 	Config
 	NodeName string            // name of the Node

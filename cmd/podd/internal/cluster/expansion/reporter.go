@@ -37,9 +37,9 @@ type Reporter struct {
 	// Objects returns the claims and volumes of the bound pods, and a channel that is closed when they
 	// change.
 	Objects func() (manifest.Objects, <-chan struct{})
-	// Updates maps each PersistentVolumeClaim to the number of times that the Reporter of this
-	// connection has updated the status of the claim.
-	Updates *watchable.Value[map[types.NamespacedName]int]
+	// ClaimUpdates maps each PersistentVolumeClaim to the number of times that the Reporter has updated the
+	// status of the claim. The count begins again with each Reporter, which means with each connection.
+	ClaimUpdates *watchable.Value[map[types.NamespacedName]int]
 }
 
 // Volumes provides the expansions of volumes on this node.
@@ -69,7 +69,7 @@ func (r *Reporter) Run(ctx context.Context) {
 			if err == nil || apierrors.IsConflict(err) {
 				updates = maps.Clone(updates)
 				updates[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
-				r.Updates.Set(updates)
+				r.ClaimUpdates.Set(updates)
 			} else if retry == nil {
 				retry = time.After(backoff.WithJitter(b.NextUpTo(apiserver.MaxCachedWait)))
 			}

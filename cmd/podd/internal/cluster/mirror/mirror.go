@@ -1,4 +1,4 @@
-// Package mirror contains mirror pods. A mirror pod represents a static pod in the API server.
+// Package mirror creates and recognizes mirror pods. A mirror pod represents a static pod in the API server.
 //
 // A mirror pod is created without the fields that the API server rejects. These are references to other
 // objects, priority and overhead. An annotation names the omitted references. The API server sets priority

@@ -50,9 +50,9 @@ type RegistrationStep int
 
 // The steps of the registration in their order.
 const (
-	RegistrationAttempted RegistrationStep = iota
-	NodeRegistered
-	NodeReady
+	Attempted  RegistrationStep = iota // podd tries to create the Node
+	Registered                         // podd has created the Node
+	Ready                              // the Node is ready in the API server
 )
 
 func (o *Config) endRegistrationStep(step RegistrationStep, at time.Time) {

@@ -216,7 +216,7 @@ func (s *Syncer) create(ctx context.Context, local *v1.Node, volumes []v1.Unique
 	case !s.o.RegisterNode:
 		return MissingError{s.o.NodeName}
 	}
-	s.o.endRegistrationStep(RegistrationAttempted, now)
+	s.o.endRegistrationStep(Attempted, now)
 	var n v1.Node
 	node := s.o.newNode(local, now)
 	node.Status.VolumesInUse = volumes
@@ -227,7 +227,7 @@ func (s *Syncer) create(ctx context.Context, local *v1.Node, volumes []v1.Unique
 	if err != nil {
 		return err
 	}
-	s.o.endRegistrationStep(NodeRegistered, time.Now())
+	s.o.endRegistrationStep(Registered, time.Now())
 	s.recordSync(&n, now, true)
 	return nil
 }
@@ -246,7 +246,7 @@ func (s *Syncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 		}
 	}
 	if isNodeReady(n) {
-		s.o.endRegistrationStep(NodeReady, time.Now())
+		s.o.endRegistrationStep(Ready, time.Now())
 	}
 	s.isSynced, s.sentAt = true, now
 	s.setCurrent(n)

@@ -59,7 +59,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 				l.send(ctx, lookupResult{object: attachment(metadata)})
 				continue
 			}
-			wait.handleError(err, volume, o.LimitErrors)
+			wait.handleError(err, volume, o.AttachFailures)
 			l.reportPending(ctx, wait.startedAt, wait.err, "volume %s: %v", volume, apiserver.WithoutHost(err))
 			check = time.After(backoff.WithJitter(wait.backoff.NextUpTo(apiserver.MaxUncachedWait)))
 		}
@@ -69,7 +69,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 		case <-check:
 			if isReported && !isAttached {
 				_, err := l.getAttachment(ctx, volume)
-				wait.handleError(err, volume, o.LimitErrors)
+				wait.handleError(err, volume, o.AttachFailures)
 				wait.scheduleCheck()
 			}
 		case <-ctx.Done():

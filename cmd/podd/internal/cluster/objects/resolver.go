@@ -77,12 +77,12 @@ type Options struct {
 	EnableControllerAttachDetach bool   // the attach-detach controller attaches the volumes of this node
 	// Pods contains the pods bound to the node, including mirror pods. Nodes contains the Node if it
 	// exists.
-	Pods         *apiserver.Store[*v1.Pod]
-	Nodes        *apiserver.Store[*v1.Node]
-	VolumesInUse *inuse.Volumes // the Resolver sets the volumes of the bound pods
-	LimitErrors  LimitRecorder
+	Pods           *apiserver.Store[*v1.Pod]
+	Nodes          *apiserver.Store[*v1.Node]
+	VolumesInUse   *inuse.Volumes // the Resolver sets the volumes of the bound pods
+	AttachFailures LimitRecorder
 	// ClaimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
-	// status of the claim after an expansion.
+	// status of the claim after an expansion. The count begins again with each connection.
 	ClaimUpdates *watchable.Value[map[types.NamespacedName]int]
 	// OnPodWarning is called for each event of type Warning about a certificate of a bound pod. Calls
 	// may be concurrent. It may be nil.
@@ -103,7 +103,7 @@ type LimitRecorder interface {
 func NewResolver(o Options) *Resolver { return &Resolver{o: &o} }
 
 // Objects returns the objects that bound pods refer to, and a channel that is closed when the objects
-// change. It may be called concurrently.
+// change. Until then, Objects returns the same channel. It may be called concurrently.
 func (r *Resolver) Objects() (objects manifest.Objects, changed <-chan struct{}) {
 	return r.objects.Get()
 }

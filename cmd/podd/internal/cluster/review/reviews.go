@@ -46,7 +46,7 @@ type reviewClient struct {
 var _ auth.Authorizer = (*Reviews)(nil)
 
 // New returns Reviews without a client. Reviews fail until SetClient is called. describe returns
-// the message of the error of a request for the log.
+// the message of the error of a request for the log. It must not be nil.
 func New(o Options, describe func(error) string, log *slog.Logger) *Reviews {
 	r := &Reviews{o: o, describe: describe, log: log}
 	r.SetClient(nil)

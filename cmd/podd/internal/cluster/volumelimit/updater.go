@@ -27,9 +27,9 @@ import (
 type Updater struct {
 	Drivers Drivers
 	// Specs returns the CSIDrivers of the cluster, and a channel that is closed when they change.
-	Specs  func() (apiserver.Snapshot[*storage.CSIDriver], <-chan struct{})
-	Errors *Errors // the attempts to attach volumes that have failed because of a limit
-	Log    *slog.Logger
+	Specs    func() (apiserver.Snapshot[*storage.CSIDriver], <-chan struct{})
+	Failures *AttachFailures // the attempts to attach volumes that have failed because of a limit
+	Log      *slog.Logger
 }
 
 // Drivers provides the registered CSI drivers of this node.
@@ -42,15 +42,16 @@ type Drivers interface {
 	UpdateMaxVolumes(ctx context.Context, driver string) error
 }
 
-// Errors counts, for each CSI driver, the attempts to attach a volume that failed because the node has
-// reached a limit of attached volumes. The zero value has counted none. Errors is safe for concurrent use.
-type Errors struct {
-	counts watchable.Value[map[string]errorCount]
+// AttachFailures counts, for each CSI driver, the attempts to attach a volume that failed because the node
+// has reached a limit of attached volumes. The zero value has counted none. AttachFailures is safe for
+// concurrent use.
+type AttachFailures struct {
+	counts watchable.Value[map[string]failureCount]
 }
 
-// An errorCount counts the attempts to attach volumes of a CSI driver that failed because the node has
+// A failureCount counts the attempts to attach volumes of a CSI driver that failed because the node has
 // reached a limit of attached volumes. A lookup may count the same attempt several times.
-type errorCount struct {
+type failureCount struct {
 	recorded int // number of these attempts
 	// handled is the value of recorded when the last completed call of UpdateMaxVolumes began. It is 0 if
 	// the driver requires no periodic updates.
@@ -118,10 +119,10 @@ func updatePeriods(registered []csi.Driver, drivers map[types.NamespacedName]*st
 // resetHandled sets handled to 0 for the drivers without a period. If such a driver gains a period,
 // updateDriver updates the maximum number of volumes at once if an attachment has failed before.
 func (u *Updater) resetHandled(periods map[string]time.Duration) {
-	all, _ := u.Errors.counts.Get()
+	all, _ := u.Failures.counts.Get()
 	for name := range all {
 		if periods[name] == 0 {
-			u.Errors.update(name, func(c *errorCount) { c.handled = 0 })
+			u.Failures.update(name, func(c *failureCount) { c.handled = 0 })
 		}
 	}
 }
@@ -134,7 +135,7 @@ func (u *Updater) updateDriver(ctx context.Context, name string, period time.Dur
 	defer ticker.Stop()
 	lastErr := ""
 	for {
-		all, changed := u.Errors.counts.Get()
+		all, changed := u.Failures.counts.Get()
 		recorded := all[name].recorded
 		if all[name].handled == recorded {
 			select {
@@ -146,7 +147,7 @@ func (u *Updater) updateDriver(ctx context.Context, name string, period time.Dur
 			}
 		}
 		err := u.Drivers.UpdateMaxVolumes(ctx, name)
-		u.Errors.update(name, func(c *errorCount) {
+		u.Failures.update(name, func(c *failureCount) {
 			if ctx.Err() == nil { // checked in this function, so that a cancelled goroutine does not undo resetHandled
 				c.handled = recorded
 			}
@@ -165,8 +166,8 @@ func (u *Updater) updateDriver(ctx context.Context, name string, period time.Dur
 
 // Record records an attempt to attach a volume of a CSI driver that failed because the node has reached a
 // limit of attached volumes. It returns the new number of recorded attempts.
-func (e *Errors) Record(driver string) (recorded int) {
-	e.update(driver, func(c *errorCount) {
+func (f *AttachFailures) Record(driver string) (recorded int) {
+	f.update(driver, func(c *failureCount) {
 		c.recorded++
 		recorded = c.recorded
 	})
@@ -175,15 +176,15 @@ func (e *Errors) Record(driver string) (recorded int) {
 
 // Handled returns the number of attempts that were recorded for a driver before the last completed update
 // of its maximum number of volumes began. It returns 0 if the driver requires no periodic updates.
-func (e *Errors) Handled(driver string) int {
-	all, _ := e.counts.Get()
+func (f *AttachFailures) Handled(driver string) int {
+	all, _ := f.counts.Get()
 	return all[driver].handled
 }
 
-// update calls change with the errorCount of a driver and stores the changed value.
-func (e *Errors) update(driver string, change func(*errorCount)) {
-	e.counts.Update(func(old map[string]errorCount) map[string]errorCount {
-		next := map[string]errorCount{}
+// update calls change with the failureCount of a driver and stores the changed value.
+func (f *AttachFailures) update(driver string, change func(*failureCount)) {
+	f.counts.Update(func(old map[string]failureCount) map[string]failureCount {
+		next := map[string]failureCount{}
 		maps.Copy(next, old)
 		c := next[driver]
 		change(&c)

@@ -7,7 +7,8 @@ import "sync"
 // zero value of T. It is safe for concurrent use. Readers must not modify the value.
 type Value[T any] struct{ v untyped }
 
-// Get returns the value, and a channel that the next call of Set or Update closes.
+// Get returns the value, and a channel that the next call of Set or Update closes. Until then, Get returns
+// the same channel.
 func (w *Value[T]) Get() (value T, changed <-chan struct{}) {
 	v, changed := w.v.get()
 	value, _ = v.(T) // v is nil before the first call of Set or Update
