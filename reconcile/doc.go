@@ -92,7 +92,8 @@
 // If an evicted pod is from a file or URL, its end records that it runs again later
 // (plan.PodEnd.Resumes). Until then, the pod is Failed and reserves nothing. When its containers
 // have stopped, admission treats it like a pod that has not run yet. The worker starts the pod
-// again when the pod is admitted and its back-off has passed.
+// again when the pod is admitted, its back-off has passed, and the transition period of the pressure
+// has passed since the eviction (plan.PodEnd.Transition).
 //
 // # Addresses of the node
 //

@@ -96,7 +96,7 @@ func programOf(path string) string {
 
 // leafPackages are packages that every package may import, even if forbiddenImports forbids the import.
 // A leaf package itself may import only the standard library and leafImports.
-var leafPackages = []string{"podd/runtime/atomicfile", "podd/runtime/bootid", "podd/runtime/inotify", "podd/runtime/oomscore", "podd/runtime/safepath", "podd/manifest/condition", "podd/manifest/lazyregexp", "podd/manifest/redact", "podd/manifest/order", "podd/manifest/volumeplugin"}
+var leafPackages = []string{"podd/runtime/atomicfile", "podd/runtime/bootid", "podd/runtime/flock", "podd/runtime/inotify", "podd/runtime/oomscore", "podd/runtime/safepath", "podd/manifest/condition", "podd/manifest/lazyregexp", "podd/manifest/redact", "podd/manifest/order", "podd/manifest/volumeplugin"}
 
 var leafImports = []string{"github.com/fsnotify/fsnotify", "golang.org/x/sys/unix", "k8s.io/api/core/v1"}
 

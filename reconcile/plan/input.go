@@ -127,8 +127,8 @@ type Eviction struct {
 	// Restarts reports whether the pod starts again after the eviction, if it is the pod of a manifest
 	// on this node and its restartPolicy is not Never.
 	Restarts bool
-	// Transition is the time for which the node remains under pressure after a shortage. The pod does not
-	// start again before this time has passed, even if podd is restarted and does not know the pressure
+	// Transition is the time since the eviction for which the node remains under pressure. The pod does
+	// not start again before this time has passed, even if podd is restarted and does not know the pressure
 	// any more.
 	Transition time.Duration
 }

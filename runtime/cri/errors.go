@@ -75,7 +75,10 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 		return []error{runtime.ErrVolumeImageDamaged}
 	case code == codes.NotFound, isNotFoundText(text):
 		return []error{runtime.ErrNotFound}
-	case code == codes.Unimplemented, isHTTP1Text(text):
+	// Another program has the socket. The runtime may return, so hooks and probes must wait for it.
+	case code == codes.Unavailable && isHTTP1Text(text):
+		return []error{runtime.ErrUnavailable, runtime.ErrUnimplemented}
+	case code == codes.Unimplemented:
 		return []error{runtime.ErrUnimplemented}
 	case code == codes.Unavailable:
 		return []error{runtime.ErrUnavailable}

@@ -50,6 +50,16 @@ func TestClean(t *testing.T) {
 			"/run/x.sock: the container runtime closed the connection", []error{runtime.ErrUnavailable},
 		},
 		{
+			"another program", codes.Unavailable,
+			`connection error: desc = "error reading server preface: http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header"`,
+			"/run/x.sock: error reading server preface: http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header",
+			[]error{runtime.ErrUnavailable, runtime.ErrUnimplemented},
+		},
+		{
+			"registry without HTTP/2", codes.Unknown, "http2: frame too large, note that the frame header looked like an HTTP/1.1 header",
+			"http2: frame too large, note that the frame header looked like an HTTP/1.1 header", nil,
+		},
+		{
 			"containerd starting", codes.Unavailable, "server is not initialized yet",
 			"/run/x.sock: the container runtime is still starting", []error{runtime.ErrUnavailable},
 		},
