@@ -159,6 +159,6 @@ func replacesRunning(p *manifest.Pod, observed *runtime.Pod) bool {
 func newPlanNode(n runtime.Node, adopt bool, maxBackoff time.Duration, deadContainers plan.DeadContainerPolicy) plan.Node {
 	return plan.Node{
 		RuntimeReachable: n.Reachable, RuntimeReady: n.Ready, NetworkReady: n.NetworkReady,
-		RuntimeMessage: n.Message, NetworkMessage: n.NetworkMessage, AdoptKubeletPods: adopt, MaxBackoff: maxBackoff, DeadContainers: deadContainers,
+		RuntimeMessage: n.Message, NetworkMessage: n.NetworkProblem(), AdoptKubeletPods: adopt, MaxBackoff: maxBackoff, DeadContainers: deadContainers,
 	}
 }

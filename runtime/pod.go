@@ -225,7 +225,8 @@ type Node struct {
 	// it is true.
 	NetworkReady   bool
 	Message        string // why the runtime is not ready
-	NetworkMessage string
+	NetworkMessage string // why the network is not ready, without the remedy
+	NetworkRemedy  string // "" if it is unknown
 	// CgroupDriver is "cgroupfs" or "systemd", or "" if the runtime does not report it.
 	CgroupDriver string
 	// Handlers contains the runtime handlers by name; the default handler has the name "".
@@ -234,6 +235,14 @@ type Node struct {
 	// SupplementalGroupsPolicy reports whether the runtime supports the pod field
 	// supplementalGroupsPolicy. The source is the CRI message RuntimeFeatures.
 	SupplementalGroupsPolicy bool
+}
+
+// NetworkProblem returns NetworkMessage with NetworkRemedy; "" if both are unknown.
+func (n Node) NetworkProblem() string {
+	if n.NetworkRemedy == "" {
+		return n.NetworkMessage
+	}
+	return n.NetworkMessage + "; " + n.NetworkRemedy
 }
 
 // Settings contains the part of the runtime's configuration that the runtime reports only in its

@@ -96,7 +96,7 @@ func (n *NodeObserver) logChange(newNode runtime.Node) {
 		notKnown bool
 	}{
 		{"runtime", n.node.Ready, newNode.Ready, newNode.Message, !n.node.Reachable},
-		{"pod network", n.node.NetworkReady, newNode.NetworkReady, newNode.NetworkMessage, !n.node.Reachable},
+		{"pod network", n.node.NetworkReady, newNode.NetworkReady, newNode.NetworkProblem(), !n.node.Reachable},
 	} {
 		switch {
 		case !c.is && (c.was || c.notKnown):
@@ -127,7 +127,7 @@ func (n *NodeObserver) queryNode(ctx context.Context) runtime.Node {
 	n.client.redial()
 	node = n.node
 	node.Reachable, node.Ready, node.NetworkReady = false, false, false
-	node.Message, node.NetworkMessage = err.Error(), ""
+	node.Message, node.NetworkMessage, node.NetworkRemedy = err.Error(), "", ""
 	return node
 }
 

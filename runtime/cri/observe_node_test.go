@@ -108,12 +108,12 @@ func TestNodeObserver(t *testing.T) {
 		}
 		r.SetNetworkFailure("cni plugin not initialized")
 		<-time.After(6 * time.Second)
-		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install a CNI configuration; without one, only pods on the host network start" {
+		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkProblem() != "no CNI configuration in /etc/cni/net.d; install a CNI configuration; without one, only pods on the host network start" {
 			t.Fatalf("without a CNI configuration: got Nodes %+v, want one whose network is not ready, with the remedy in its message", got)
 		}
 		r.SetNetworkFailure("")
 		<-time.After(time.Second)
-		if got = nodes(); len(got) != 1 || !got[0].NetworkReady || got[0].NetworkMessage != "" {
+		if got = nodes(); len(got) != 1 || !got[0].NetworkReady || got[0].NetworkProblem() != "" {
 			t.Errorf("with a CNI configuration again: got Nodes %+v, want one whose network is ready", got)
 		}
 		r.Disconnect()

@@ -24,8 +24,9 @@ func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Nod
 	node.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
 	node.Ready, node.Message = findCondition(r, api.RuntimeReady)
 	node.NetworkReady, node.NetworkMessage = findCondition(r, api.NetworkReady)
+	node.NetworkRemedy = ""
 	if !node.NetworkReady {
-		node.NetworkMessage = c.explainNoNetwork(ctx, node.NetworkMessage)
+		node.NetworkMessage, node.NetworkRemedy = c.explainNoNetwork(ctx, node.NetworkMessage)
 	}
 	return node, nil
 }
@@ -61,35 +62,36 @@ func findCondition(r *api.StatusResponse, kind string) (value bool, reason strin
 	return false, "the runtime does not report " + kind
 }
 
-// explainNoNetwork returns a clearer text than message, the message of the condition NetworkReady, if
-// the verbose Status of containerd contains the cause. Otherwise it returns message.
-func (c *Client) explainNoNetwork(ctx context.Context, message string) string {
+// explainNoNetwork returns the cause and the remedy of a network that is not ready, if the verbose Status
+// of containerd contains the cause. Otherwise it returns message, the message of the condition
+// NetworkReady, and no remedy.
+func (c *Client) explainNoNetwork(ctx context.Context, message string) (cause, remedy string) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
-		return message
+		return message, ""
 	}
 	return explainCNI(message, r.GetInfo())
 }
 
 // explainCNI works like explainNoNetwork, but takes the info of the verbose Status.
-func explainCNI(message string, info map[string]string) string {
+func explainCNI(message string, info map[string]string) (cause, remedy string) {
 	lastStatus := makeReadable(info["lastCNILoadStatus"])
 	dir := cniDir(info["config"])
 	hasFailed := lastStatus != "" && lastStatus != "OK"
 	switch {
 	case dir == "" && !hasFailed:
-		return message
+		return message, ""
 	// The message of the condition is the same for an invalid configuration and for none.
 	case hasFailed && !strings.Contains(lastStatus, "no network config found"):
-		cause := strings.TrimPrefix(lastStatus, "cni config load failed: ")
-		return "invalid CNI configuration: " + strings.TrimSuffix(cause, ": invalid cni config: failed to load cni config") + "; correct the file"
+		cause = strings.TrimPrefix(lastStatus, "cni config load failed: ")
+		return "invalid CNI configuration: " + strings.TrimSuffix(cause, ": invalid cni config: failed to load cni config"), "correct the file"
 	case hasFailed || strings.Contains(message, "not initialized"):
 		if dir == "" {
 			dir = "the CNI directory"
 		}
-		return "no CNI configuration in " + dir + "; install a CNI configuration; without one, only pods on the host network start"
+		return "no CNI configuration in " + dir, "install a CNI configuration; without one, only pods on the host network start"
 	}
-	return message
+	return message, ""
 }
 
 // cniDir returns the directory from which containerd reads CNI configurations. It returns

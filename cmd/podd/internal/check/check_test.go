@@ -159,8 +159,8 @@ func TestRun(t *testing.T) {
 		"failed image query":                 {func(f *Facts) { f.Runtime.ImageErr = errors.New("broken") }, []string{"sandbox image: failed: broken; log"}},
 		"sandbox image with an unknown name": {func(f *Facts) { f.Runtime.SandboxImage = "" }, nil},
 		"no network": {func(f *Facts) {
-			f.Runtime.Node.NetworkReady, f.Runtime.Node.NetworkMessage = false, "no CNI configuration"
-		}, []string{"pod network: failed: NetworkReady): no CNI configuration; install a CNI configuration in /etc/cni/net.d, or correct"}},
+			f.Runtime.Node.NetworkReady, f.Runtime.Node.NetworkMessage = false, "cni plugin not initialized"
+		}, []string{"pod network: failed: NetworkReady): cni plugin not initialized; install a CNI configuration in /etc/cni/net.d, or correct"}},
 		"no network, unknown directory": {func(f *Facts) {
 			f.Runtime.Node.NetworkReady, f.Runtime.Settings = false, runtime.Settings{CNIPlugins: []string{"bridge"}}
 		}, []string{"pod network: failed: NetworkReady); install a CNI configuration, or correct"}},
@@ -172,7 +172,7 @@ func TestRun(t *testing.T) {
 		"missing CNI plugins": {func(f *Facts) { f.Network.MissingPlugins = []string{"bridge", "portmap"} }, []string{"pod network: failed: in /etc/cni/net.d needs the plugins bridge, portmap, which are not in /opt/cni/bin; containernetworking-plugins"}},
 		"CNI plugins in another directory": {func(f *Facts) {
 			f.Network.MissingPlugins, f.Network.PluginDir = []string{"bridge"}, "/usr/lib/cni"
-		}, []string{`pod network: failed: needs the plugins bridge, which are in /usr/lib/cni but not in /opt/cni/bin; bin_dir = "/usr/lib/cni"`}},
+		}, []string{`pod network: failed: needs the plugins bridge, which are in /usr/lib/cni but not in /opt/cni/bin; bin_dir = "/usr/lib/cni" (containerd 2.0 and earlier) or bin_dirs = ["/usr/lib/cni"] (containerd 2.1 and later)`}},
 		"cluster without a network": {
 			func(f *Facts) {
 				f.Config.Cluster.Kubeconfig, f.Runtime.Node.NetworkReady = "/etc/kubeconfig", false
@@ -181,6 +181,9 @@ func TestRun(t *testing.T) {
 		},
 
 		"inaccessible root directory":  {func(f *Facts) { f.Directories[0].Err = unix.EPERM }, []string{"disks: failed: root directory /var/lib/podd: operation not permitted; permissions"}},
+		"disk with read errors":        {func(f *Facts) { f.Directories[0].Err = unix.EIO }, []string{"disks: failed: root directory /var/lib/podd: input/output error; dmesg"}},
+		"removed NFS export":           {func(f *Facts) { f.Directories[0].Err = unix.ESTALE }, []string{"disks: failed: root directory /var/lib/podd: stale file handle; dmesg"}},
+		"stopped FUSE server":          {func(f *Facts) { f.Directories[0].Err = unix.ENOTCONN }, []string{"disks: failed: root directory /var/lib/podd: not connected; dmesg"}},
 		"file in place of a directory": {func(f *Facts) { f.Directories[0].Err = unix.ENOTDIR }, []string{"disks: failed: root directory /var/lib/podd: not a directory; move the file"}},
 		"disk that does not respond":   {func(f *Facts) { f.Directories[0].Err = ErrHungDisk }, []string{"disks: failed: root directory /var/lib/podd: does not respond; dmesg"}},
 		"read-only logs":               {func(f *Facts) { f.Directories[2].IsReadOnly = true }, []string{"disks: failed: pod logs directory /var/log/pods is on a read-only file system (/var/log); dmesg"}},
@@ -327,6 +330,27 @@ func containsInOrder(text, want string) bool {
 		text = rest
 	}
 	return true
+}
+
+// TestRun_NetworkRemedy checks that a problem of the pod network contains only one remedy. A runtime that
+// reports the cause also has a remedy, which does not apply to a node of a cluster.
+func TestRun_NetworkRemedy(t *testing.T) {
+	const cause = "the pod network is not ready (condition NetworkReady): no CNI configuration in /etc/cni/net.d"
+	for kubeconfig, remedy := range map[string]string{
+		"":                "install a CNI configuration in /etc/cni/net.d, or correct the existing one, and install its plugins; pods on the host network need none",
+		"/etc/kubeconfig": "install a network add-on in the cluster, or correct its CNI configuration on this node",
+	} {
+		f := goodFacts()
+		f.Config.Cluster.Kubeconfig, f.Network.FiltersBridges, f.Runtime.Node.NetworkReady = kubeconfig, true, false
+		f.Runtime.Node.NetworkMessage, f.Runtime.Node.NetworkRemedy = "no CNI configuration in /etc/cni/net.d", "install a CNI configuration; without one, only pods on the host network start"
+		var got []Problem
+		for _, r := range Run(f).Checks {
+			got = append(got, r.Problems...)
+		}
+		if len(got) != 1 || got[0].Cause != cause || got[0].Remedy != remedy {
+			t.Errorf("kubeconfig %q: got problems %+v, want one with the cause %q and the remedy %q", kubeconfig, got, cause, remedy)
+		}
+	}
 }
 
 // TestRun_Details checks the details of all checks on a good host, and the details that are different

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -84,7 +85,7 @@ var ErrHungDisk = errors.New("the disk does not respond")
 // accessRemedy returns the remedy for an error of accessing a directory.
 func accessRemedy(err error) string {
 	switch {
-	case errors.Is(err, ErrHungDisk):
+	case slices.ContainsFunc([]error{ErrHungDisk, unix.EIO, unix.ESTALE, unix.ENOTCONN}, func(e error) bool { return errors.Is(err, e) }):
 		return "see the output of \"dmesg\", repair the disk or the connection to the file server, or configure another directory"
 	case errors.Is(err, unix.ENOTDIR):
 		return "move the file, or configure another directory"

@@ -33,7 +33,7 @@ func checkCNI(f *Facts, r *Result, inCluster bool) {
 		}
 	case inCluster:
 		r.Detail = "not ready"
-		r.warn("install a network add-on in the cluster", "the pod network is not ready (condition NetworkReady): %s", n.NetworkMessage)
+		r.warn("install a network add-on in the cluster, or correct its CNI configuration on this node", "the pod network is not ready (condition NetworkReady): %s", n.NetworkMessage)
 	default:
 		r.Detail = "not ready"
 		in := ""
@@ -45,7 +45,7 @@ func checkCNI(f *Facts, r *Result, inCluster bool) {
 	plugins, dirs := strings.Join(f.Network.MissingPlugins, ", "), strings.Join(cni.CNIPluginDirs, ", ")
 	switch dir := f.Network.PluginDir; {
 	case dir != "":
-		r.fail(fmt.Sprintf("set bin_dir = %q (containerd 1) or bin_dirs = [%q] (containerd 2) in the section \"cni\" of containerd's configuration, and restart containerd", dir, dir),
+		r.fail(fmt.Sprintf("set bin_dir = %q (containerd 2.0 and earlier) or bin_dirs = [%q] (containerd 2.1 and later) in the section \"cni\" of containerd's configuration, and restart containerd", dir, dir),
 			"the CNI configuration in %s needs the plugins %s, which are in %s but not in %s", cni.CNIConfDir, plugins, dir, dirs)
 	case plugins != "":
 		r.fail("install the CNI plugins, for example from the package containernetworking-plugins", "the CNI configuration in %s needs the plugins %s, which are not in %s", cni.CNIConfDir, plugins, dirs)

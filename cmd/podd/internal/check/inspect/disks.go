@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,29 +56,35 @@ func readDirectory(ctx context.Context, d check.Directory) check.Directory {
 }
 
 func statDirectory(d check.Directory) check.Directory {
-	if d.Existing, d.Err = findExisting(d.Path); d.Err != nil {
-		return d
+	if d.Existing, d.Err = findExisting(d.Path); d.Err == nil {
+		d.Err = statExisting(&d)
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(d.Existing, &st); err != nil {
-		d.Err = fmt.Errorf("reading the file system of %s: %w", d.Existing, err)
-		return d
-	}
-	d.IsReadOnly, d.IsNoExec = st.Flags&unix.ST_RDONLY != 0, st.Flags&unix.ST_NOEXEC != 0
-	f, err := node.StatFilesystem(d.Existing)
-	if err != nil {
-		d.Err = err
-		return d
-	}
-	d.Space = f.Space
-	if err := unix.Access(d.Existing, unix.W_OK|unix.X_OK); err != nil && !d.IsReadOnly {
-		d.Err = fmt.Errorf("writing to %s: %w", d.Existing, err)
+	if pathErr, ok := errors.AsType[*fs.PathError](d.Err); ok && pathErr.Path == d.Path {
+		d.Err = pathErr.Err // the report contains d.Path in any case
 	}
 	return d
 }
 
+// statExisting sets the fields of d that depend on d.Existing. Its errors are of the type *fs.PathError.
+func statExisting(d *check.Directory) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(d.Existing, &st); err != nil {
+		return &fs.PathError{Op: "statfs", Path: d.Existing, Err: err}
+	}
+	d.IsReadOnly, d.IsNoExec = st.Flags&unix.ST_RDONLY != 0, st.Flags&unix.ST_NOEXEC != 0
+	f, err := node.StatFilesystem(d.Existing)
+	if err != nil {
+		return err
+	}
+	d.Space = f.Space
+	if err := unix.Access(d.Existing, unix.W_OK|unix.X_OK); err != nil && !d.IsReadOnly {
+		return &fs.PathError{Op: "access", Path: d.Existing, Err: err}
+	}
+	return nil
+}
+
 // findExisting returns the deepest existing directory of path. It returns an error if a part of path
-// is not a directory.
+// is not a directory. Its errors are of the type *fs.PathError.
 func findExisting(path string) (string, error) {
 	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -89,7 +94,7 @@ func findExisting(path string) (string, error) {
 		case err != nil:
 			return "", err
 		case !info.IsDir():
-			return "", fmt.Errorf("%s: %w", at, unix.ENOTDIR)
+			return "", &fs.PathError{Op: "stat", Path: at, Err: unix.ENOTDIR}
 		}
 		return at, nil
 	}

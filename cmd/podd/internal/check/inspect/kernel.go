@@ -118,7 +118,8 @@ func readNetwork(s runtime.Settings, knownPluginDirs []string) check.Network {
 		return n
 	}
 	for _, dir := range knownPluginDirs {
-		if len(missingPlugins(s.CNIPlugins, dir)) == 0 { // bin_dir of containerd is only one directory
+		// Before containerd 2.1, all plugins had to be in one directory (bin_dir).
+		if len(missingPlugins(s.CNIPlugins, dir)) == 0 {
 			n.PluginDir = dir
 			break
 		}

@@ -58,7 +58,7 @@ func nodeAddresses(ips []string, name string) []v1.NodeAddress {
 // returns the same pointer as the previous call.
 func (m *NodeBuilder) update(c reconcile.Change, facts *nodeFacts) *v1.Node {
 	r := c.Node
-	current := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
+	current := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkProblem(), c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
 	if m.published != nil && m.state == current && m.facts == facts && maps.Equal(m.devices, c.Devices) && maps.Equal(m.handlers, r.Handlers) {
 		return m.published
 	}
@@ -125,7 +125,7 @@ func readyCondition(r runtime.Node, isShuttingDown bool) v1.NodeCondition {
 	case r.Ready && r.NetworkReady:
 		c.Status, c.Reason, c.Message = v1.ConditionTrue, "KubeletReady", "podd runs pods"
 	case r.Ready:
-		c.Message = cmp.Or(r.NetworkMessage, "the runtime's network is not ready")
+		c.Message = cmp.Or(r.NetworkProblem(), "the runtime's network is not ready")
 	default:
 		c.Message = cmp.Or(r.Message, "the runtime has not responded yet")
 	}
