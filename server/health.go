@@ -53,12 +53,12 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	report := healthReport{excluded: query["exclude"]}
 	for _, name := range []string{"ping", "log"} { // these never fail
-		if !report.exclude(name) {
+		if !report.skip(name) {
 			report.add(name, nil)
 		}
 	}
 	for _, c := range checks {
-		if report.exclude(c.Name) {
+		if report.skip(c.Name) {
 			continue
 		}
 		err := c.Func()
@@ -74,7 +74,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case query.Has("verbose"):
-		io.WriteString(w, report.verbose(kind))
+		io.WriteString(w, report.formatVerbose(kind))
 	case report.failures != nil:
 		io.WriteString(w, strings.Join(report.failures, "; ")+"\n")
 	default:
@@ -90,8 +90,8 @@ type healthReport struct {
 	failures []string // the errors of the checks that have failed
 }
 
-// exclude reports whether the client has excluded a check.
-func (p *healthReport) exclude(name string) bool {
+// skip reports whether the client has excluded a check. If it has, skip adds this to the report.
+func (p *healthReport) skip(name string) bool {
 	if !slices.Contains(p.excluded, name) {
 		return false
 	}
@@ -99,7 +99,7 @@ func (p *healthReport) exclude(name string) bool {
 	return true
 }
 
-// add adds the result of a check.
+// add records that a check has run. The check has failed if err is not nil.
 func (p *healthReport) add(name string, err error) {
 	p.names = append(p.names, name)
 	if err == nil {
@@ -110,9 +110,9 @@ func (p *healthReport) add(name string, err error) {
 	p.lines, p.failures = append(p.lines, "[-]"+name+" failed: "+message), append(p.failures, name+": "+message)
 }
 
-// verbose returns the kubelet's text of a report, but with the errors. kind is the kind of the request, such as
-// "healthz".
-func (p *healthReport) verbose(kind string) string {
+// formatVerbose returns the report in the kubelet's format, but with the errors. kind is the kind of the
+// request, such as "healthz".
+func (p *healthReport) formatVerbose(kind string) string {
 	lines := p.lines
 	var unknown []string
 	for _, name := range p.excluded {
