@@ -18,7 +18,7 @@ var containerdConfigs = map[string]string{
 	"/var/run/containerd/containerd.sock": "/etc/containerd/config.toml",
 }
 
-// A NoCRIError is the error of Node if the program that listens on the socket does not serve CRI.
+// A NoCRIError is the error of Client.Node if the program that listens on the socket does not serve CRI.
 type NoCRIError struct {
 	Cause, Remedy string
 }
@@ -36,10 +36,8 @@ func (c *Client) diagnose(err error) error {
 		return err
 	}
 	if strings.Contains(c.endpoint, "containerd") {
-		return &NoCRIError{
-			Cause:  "containerd at " + c.endpoint + " does not serve CRI, because " + explainDisabledCRI(containerdConfigs[c.endpoint]),
-			Remedy: "remove it from disabled_plugins, and restart containerd",
-		}
+		cause, remedy := explainDisabledCRI(containerdConfigs[c.endpoint])
+		return &NoCRIError{Cause: "containerd at " + c.endpoint + " does not serve CRI, because " + cause, Remedy: remedy}
 	}
 	return &NoCRIError{
 		Cause:  c.endpoint + " does not implement CRI, because the socket belongs to another program",
@@ -47,13 +45,16 @@ func (c *Client) diagnose(err error) error {
 	}
 }
 
-// explainDisabledCRI returns the probable reason why containerd does not serve CRI. config is the path
-// of containerd's configuration file, or "" if it is unknown.
-func explainDisabledCRI(config string) string {
-	if plugin := disabledPlugin(config); plugin != "" {
-		return fmt.Sprintf("%q is in disabled_plugins of %s (Docker's package adds it)", plugin, config)
+// explainDisabledCRI returns the probable reason why containerd does not serve CRI, and the remedy. config
+// is the path of containerd's configuration file, or "" if it is unknown.
+func explainDisabledCRI(config string) (cause, remedy string) {
+	plugin := disabledPlugin(config)
+	if plugin == "" {
+		return `"cri" is probably in disabled_plugins of its config.toml`,
+			`remove "cri" from disabled_plugins in containerd's config.toml, and restart containerd`
 	}
-	return `"cri" is probably in disabled_plugins of its config.toml`
+	return fmt.Sprintf("%q is in disabled_plugins of %s (Docker's package adds it)", plugin, config),
+		fmt.Sprintf("remove %q from disabled_plugins of %s, and restart containerd", plugin, config)
 }
 
 // disabledPlugin returns the name of the CRI plugin in the disabled_plugins of a containerd

@@ -74,7 +74,7 @@ func TestNode_NoCRI(t *testing.T) {
 		cause, remedy string
 	}{
 		"docker.sock":     {web.Serve, func() { _ = web.Close() }, "the socket belongs to another program", "set --container-runtime-endpoint"},
-		"containerd.sock": {grpcServer.Serve, grpcServer.Stop, `"cri" is probably in disabled_plugins`, "restart containerd"},
+		"containerd.sock": {grpcServer.Serve, grpcServer.Stop, `"cri" is probably in disabled_plugins`, `remove "cri" from disabled_plugins in containerd's config.toml, and restart containerd`},
 	} {
 		socket := filepath.Join(t.TempDir(), name)
 		listener, err := net.Listen("unix", socket)

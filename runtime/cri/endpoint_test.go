@@ -68,16 +68,17 @@ func TestDisabledCRI(t *testing.T) {
 			t.Errorf("%.60q: got %q, want %q", config, got, want)
 		}
 	}
-	const want = `"cri" is in disabled_plugins of `
+	const wantCause = `"cri" is in disabled_plugins of `
 	path := filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(path, []byte(`disabled_plugins = ["cri"]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := explainDisabledCRI(path); !strings.HasPrefix(got, want+path) {
-		t.Errorf("explainDisabledCRI of a configuration that disables CRI: got %q, want the prefix %q", got, want+path)
+	wantRemedy := `remove "cri" from disabled_plugins of ` + path + ", and restart containerd"
+	if cause, remedy := explainDisabledCRI(path); !strings.HasPrefix(cause, wantCause+path) || remedy != wantRemedy {
+		t.Errorf("explainDisabledCRI of a configuration that disables CRI: got cause %q, remedy %q; want the prefix %q, %q", cause, remedy, wantCause+path, wantRemedy)
 	}
-	if got := explainDisabledCRI(path + ".none"); strings.HasPrefix(got, want) {
-		t.Errorf("explainDisabledCRI of a missing file: got %q, want another prefix than %q", got, want)
+	if cause, _ := explainDisabledCRI(path + ".none"); strings.HasPrefix(cause, wantCause) {
+		t.Errorf("explainDisabledCRI of a missing file: got cause %q, want another prefix than %q", cause, wantCause)
 	}
 }
 
