@@ -43,6 +43,13 @@
 // In the kubelet, kubelet_pod_worker_duration_seconds measures a whole sync of a pod. In podd, it
 // measures each action of a worker, because podd's workers do not block while an action runs.
 // Likewise, kubelet_pod_resize_duration_milliseconds measures the resize of each container.
+//
+// The kubelet never includes static pods in kubelet_pod_start_total_duration_seconds,
+// kubelet_pod_start_sli_duration_seconds and kubelet_first_network_pod_start_sli_duration_seconds. podd includes
+// them if there is no cluster, because all pods are then static.
+//
+// In podd, kubelet_started_containers_errors_total also counts a start that failed because the image of an image
+// volume could not be pulled. The kubelet counts this failure only for the image of the container itself.
 package metrics
 
 import (
@@ -77,6 +84,8 @@ type Options struct {
 	NotAdmittedRule string
 	// AdmittedPhases are the phases (PodView.Phase) of pods that the node has admitted.
 	AdmittedPhases []string
+	// HasCluster reports whether the node belongs to a cluster.
+	HasCluster bool
 	// IsStatic reports whether a pod comes from a file or URL, and not from an API server. If it is
 	// nil, all pods are static.
 	IsStatic func(*v1.Pod) bool
@@ -199,7 +208,7 @@ func New(o Options) *Metrics {
 // them.
 func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.podCounts.update(before, after)
-	m.startCounts.update(before, after, m.o.isStatic(after.Pod), now)
+	m.startCounts.update(before, after, m.o, now)
 	m.workCounts.update(before, after, m.o.staticLabel(after.Pod))
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)

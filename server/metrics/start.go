@@ -24,7 +24,7 @@ type startCounts struct {
 func newStartCounts() startCounts {
 	return startCounts{
 		startDuration:       newHistogram("kubelet_pod_start_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were started.", pullBuckets),
-		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the creation of a pod in the API server, or from the first observation of a static pod, until all of its containers were observed as started.", pullBuckets),
+		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the creation of a pod in the API server until all of its containers were observed as started. Without a cluster, from the first observation of a static pod.", pullBuckets),
 		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers, and only of pods without volumes that may contain persistent data.", pullBuckets),
 		workerStartDuration: newHistogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
 		firstNetworkPod: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -49,6 +49,7 @@ type podStarts struct {
 
 // podStart contains what was recorded about a pod that is starting.
 type podStart struct {
+	hasTotal       bool      // whether the total duration and the SLI include the pod
 	observedAt     time.Time // time of the first observation of the pod
 	hasFirstAction bool      // whether RecordFirstAction was called; false if the pod already ran when it was first observed
 	pulls          []span    // image pulls for the pod
@@ -85,8 +86,8 @@ func (c startCounts) RecordPullTime(uid types.UID, from, to time.Time) {
 const maxSpans = 64
 
 // update tracks a pod from its first observation until all of its containers have
-// started; see Metrics.UpdatePod. isStatic reports whether the pod comes from a file or URL.
-func (c startCounts) update(before, after *server.PodView, isStatic bool, now time.Time) {
+// started; see Metrics.UpdatePod.
+func (c startCounts) update(before, after *server.PodView, o Options, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := after.Pod
@@ -101,15 +102,18 @@ func (c startCounts) update(before, after *server.PodView, isStatic bool, now ti
 	case p.DeletionTimestamp != nil || p.Status.Phase == v1.PodFailed || restartCount(p) > 0:
 		delete(c.byUID, p.UID)
 	case s == nil && !allStarted(p) && (before == nil || before.Pod.UID != p.UID):
-		c.byUID[p.UID] = &podStart{observedAt: now}
+		c.byUID[p.UID] = &podStart{observedAt: now, hasTotal: hasTotal(p, o)}
 	case s != nil && allStarted(p):
 		delete(c.byUID, p.UID)
 		if !s.hasFirstAction {
 			return
 		}
 		c.startDuration.Observe(max(now.Sub(s.observedAt), 0).Seconds())
+		if !s.hasTotal {
+			return
+		}
 		createdAt := s.observedAt
-		if !isStatic && !p.CreationTimestamp.IsZero() {
+		if !o.isStatic(p) && !p.CreationTimestamp.IsZero() {
 			createdAt = p.CreationTimestamp.Time
 		}
 		total := max(now.Sub(createdAt), 0)
@@ -131,6 +135,17 @@ func (c startCounts) stopTracking(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byUID, uid)
+}
+
+// hasTotal reports whether the total duration and the SLI include a pod that podd observes for the first
+// time. As in the kubelet, they omit static pods on a node of a cluster. They also omit a pod that an earlier
+// podd began to start, because its duration would include the time during which no podd ran.
+func hasTotal(p *v1.Pod, o Options) bool {
+	if o.isStatic(p) {
+		return !o.HasCluster
+	}
+	// podd may already have set the start time of a new pod, because views may omit intermediate states
+	return p.Status.StartTime == nil || !p.Status.StartTime.Time.Before(o.StartTime)
 }
 
 // isStateful reports whether a pod has a volume that may contain persistent data. As in the kubelet, the SLI

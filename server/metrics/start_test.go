@@ -85,6 +85,47 @@ func TestStarts_Created(t *testing.T) {
 	}
 }
 
+// TestStarts_Tracked checks which pods the total latency and the SLI include. They include no pod that an earlier podd
+// began to start, because the time until podd was restarted would count, and, on a node of a cluster, no static
+// pod. The latency from the first observation includes all pods.
+func TestStarts_Tracked(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(5000+s, 0) }
+	for name, test := range map[string]struct {
+		hasCluster, isStatic bool
+		startTime            *metav1.Time
+		want                 string
+	}{
+		"new pod of an API server":                {true, false, nil, "1"},
+		"pod that podd began to start":            {true, false, new(metav1.NewTime(at(1))), "1"},
+		"pod that an earlier podd began to start": {true, false, new(metav1.NewTime(at(-3600))), "0"},
+		"static pod without a cluster":            {false, true, nil, "1"},
+		"static pod in a cluster":                 {true, true, nil, "0"},
+	} {
+		m := New(Options{KubernetesVersion: "v1.37.2", StartTime: at(0), HasCluster: test.hasCluster, IsStatic: func(*v1.Pod) bool { return test.isStatic }})
+		before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+		after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
+		for _, p := range []*v1.Pod{before.Pod, after.Pod} {
+			p.CreationTimestamp, p.Status.StartTime = metav1.NewTime(at(-7200)), test.startTime
+		}
+		m.UpdatePod(nil, before, at(1))
+		m.RecordFirstAction(before.Pod.UID, at(1))
+		m.UpdatePod(before, after, at(2))
+		text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
+		firstNetworkPod, _, _ := strings.Cut(text[strings.Index(text, "\nkubelet_first_network_pod_start_sli_duration_seconds ")+1:], "\n")
+		if hasValue := !strings.HasSuffix(firstNetworkPod, " 0"); hasValue != (test.want == "1") {
+			t.Errorf("%s: got %s, want a value other than 0: %t", name, firstNetworkPod, test.want == "1")
+		}
+		for _, want := range []string{
+			"kubelet_pod_start_total_duration_seconds_count " + test.want, "kubelet_pod_start_sli_duration_seconds_count " + test.want,
+			"kubelet_pod_start_duration_seconds_sum 1", "kubelet_pod_start_duration_seconds_count 1",
+		} {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("%s: missing %s", name, want)
+			}
+		}
+	}
+}
+
 // TestStarts_Stateful checks that the SLI excludes pods with volumes that may contain data of users.
 func TestStarts_Stateful(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -37,7 +37,7 @@ func startNodeSockets(t *testing.T, root string) {
 	cfg := &config.Config{}
 	cfg.RootDir, cfg.DisablePodsAPI = root, true
 	p := &parts{
-		processState: processState{cfg: cfg, log: log}, telemetry: telemetry{metrics: newMetrics(render.Node{}, time.Now(), "")},
+		processState: processState{cfg: cfg, log: log}, telemetry: telemetry{metrics: newMetrics(render.Node{}, time.Now(), "", false)},
 		inputs: inputs{csi: drivers}, core: core{devices: devices, view: view.NewPublisher(view.Options{})},
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -22,9 +22,9 @@ import (
 	"podd/server/metrics"
 )
 
-// newMetrics returns podd's own metrics. startTime is the time at which podd started, and credentialHash is
-// config.Images.CredentialProviderHash.
-func newMetrics(on render.Node, startTime time.Time, credentialHash string) *metrics.Metrics {
+// newMetrics returns podd's own metrics. startTime is the time at which podd started, credentialHash is
+// config.Images.CredentialProviderHash, and hasCluster reports whether the node belongs to a cluster.
+func newMetrics(on render.Node, startTime time.Time, credentialHash string, hasCluster bool) *metrics.Metrics {
 	version := 1
 	if on.UsesCgroupV2 {
 		version = 2
@@ -32,7 +32,7 @@ func newMetrics(on render.Node, startTime time.Time, credentialHash string) *met
 	return metrics.New(metrics.Options{
 		CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted),
 		AdmittedPhases: []string{string(plan.PhasePrepare), string(plan.PhaseInit), string(plan.PhaseRun)},
-		IsStatic:       isStatic, CredentialConfigHash: credentialHash, BootTime: clock.BootTime(), StartTime: startTime,
+		IsStatic:       isStatic, CredentialConfigHash: credentialHash, BootTime: clock.BootTime(), StartTime: startTime, HasCluster: hasCluster,
 	})
 }
 

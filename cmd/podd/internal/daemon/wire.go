@@ -85,7 +85,7 @@ func newParts(b processState) (_ *parts, err error) {
 	}
 	dns := node.NewDNSWatcher(cfg.ResolvConf, log)
 	t := telemetry{
-		metrics: newMetrics(rendered, b.startTime, cfg.CredentialProviderHash), events: newEventLog(cfg.NodeName, rendered.UsesCgroupV2),
+		metrics: newMetrics(rendered, b.startTime, cfg.CredentialProviderHash, cfg.Cluster.Kubeconfig != ""), events: newEventLog(cfg.NodeName, rendered.UsesCgroupV2),
 		state:     view.NewNodeState(view.NodeProblems{NodeName: b.nodeNamer.nameProblem(b.nodeNamer.configuredName), DNS: dns.Check()}),
 		heartbeat: &heartbeat{startTime: b.startTime}, trimmer: memory.NewTrimmer(),
 	}
