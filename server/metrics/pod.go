@@ -75,10 +75,12 @@ type Call struct {
 	Err      error
 }
 
-// RecordSandbox records an attempt to create a sandbox.
+// RecordSandbox records an attempt to create a sandbox. As in the kubelet, an attempt that failed after the
+// runtime created the sandbox, because a query of the sandbox failed, is no failed start of a pod.
 func (c podCounts) RecordSandbox(s Sandbox) {
 	c.startedPods.Inc()
-	if s.Err != nil && !s.Canceled {
+	hasSandbox := s.Call != nil && s.Call.Err == nil
+	if s.Err != nil && !s.Canceled && !hasSandbox {
 		c.podErrors.Inc()
 	}
 	if s.HasUserNamespace {

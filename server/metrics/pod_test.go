@@ -99,7 +99,7 @@ func TestRecordSandbox(t *testing.T) {
 	}{
 		"created":                     {Sandbox{Call: &Call{Duration: time.Second}}, "0", "", "1"},
 		"call failed":                 {Sandbox{Err: failure, Call: &Call{time.Second, failure}}, "1", "1", "1"},
-		"query after the call failed": {Sandbox{Err: failure, Call: &Call{Duration: time.Second}}, "1", "", "1"},
+		"query after the call failed": {Sandbox{Err: failure, Call: &Call{Duration: time.Second}}, "0", "", "1"},
 		"no cgroup":                   {Sandbox{Err: failure}, "1", "", ""},
 		"pod deleted during the call": {Sandbox{Err: failure, Canceled: true, Call: &Call{time.Second, failure}}, "0", "1", "1"},
 		"pod deleted before the call": {Sandbox{Err: failure, Canceled: true}, "0", "", ""},
