@@ -37,8 +37,14 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 	w.state = s
 	if s.PlanInput.Desired == nil {
 		r.TerminatingEviction = s.TerminatingEviction()
+		t := s.Order.TerminatingPod
+		r.IsInSource = t != nil && r.Pod != nil && r.Pod.UID == t.UID
+		if p := s.PublishedVersion(); p != nil { // its volumes are mounted until it is stopped
+			r.VolumePlugins = volumePlugins(p, s.PreviousRefs)
+		}
 		return r
 	}
+	r.IsInSource = true
 	r.Finished, r.IsEndRecorded = s.PlanInput.History.Finished, s.IsEndRecorded()
 	allocated, actual := plan.WithAllocatedSizes(&s.PlanInput), plan.WithActualSizes(&s.PlanInput)
 	r.VolumePlugins = volumePlugins(s.PlanInput.Desired, s.Refs)

@@ -19,6 +19,9 @@ type PodView struct {
 	// counted from 1; 0 if unknown.
 	Path string `json:"path,omitempty"`
 	Line int    `json:"line,omitempty"`
+	// IsInSource reports whether a source contains the pod. In contrast to Path, it is also set for a pod that
+	// is being deleted in an API server, which contains the pod until its deletion has completed.
+	IsInSource bool `json:"-"`
 	// IsCurrent reports whether the object in effect is the object in the current content of Path. If it is
 	// set, no newer version of the pod waits to replace the object in effect.
 	IsCurrent bool `json:"current"`

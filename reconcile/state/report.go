@@ -23,6 +23,9 @@ type Report struct {
 	// Version is the version in effect, and Successor is the version that waits to replace
 	// Version. Both may be nil.
 	Version, Successor *manifest.Pod
+	// IsInSource reports whether the pod is desired, so that Version is not nil, or its source is
+	// deleting it.
+	IsInSource bool
 	// ReservedVersions contains Version with its allocated size. If the actual size differs, it
 	// also contains Version with its actual size. IsResizePending reports whether a running
 	// container or the pod does not have its desired size yet.
@@ -72,7 +75,8 @@ type PullInProgress struct {
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
 		r.Finished == later.Finished && r.TerminatingEviction == later.TerminatingEviction && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.Insufficient == later.Insufficient && r.DecisionSince.Equal(later.DecisionSince) &&
-		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && maps.Equal(r.VolumePlugins, later.VolumePlugins) && hasSameContainers(r.Observed, later.Observed) && reflect.DeepEqual(r.Decision, later.Decision)
+		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && maps.Equal(r.VolumePlugins, later.VolumePlugins) && hasSameContainers(r.Observed, later.Observed) &&
+		r.IsInSource == later.IsInSource && slices.EqualFunc(r.ReservedVersions, later.ReservedVersions, EqualSize) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 
 // hasSameContainers reports whether two observations have the same containers in the same states.
@@ -81,6 +85,10 @@ func hasSameContainers(a, b []runtime.Incarnation) bool {
 		return slices.EqualFunc(a.Containers, b.Containers, func(a, b runtime.Container) bool { return a.ID == b.ID && a.State == b.State })
 	})
 }
+
+// PublishedVersion returns the version of the pod that PodWithStatus last returned; nil if there is
+// none.
+func (s *State) PublishedVersion() *manifest.Pod { return s.publishedVersion }
 
 // HasEphemeral reports whether the version in force has an ephemeral container with this name.
 func (r *Report) HasEphemeral(name string) bool {

@@ -113,7 +113,7 @@ func (s stateCollector) collectPods(v *server.View, emit emitter) {
 	desired, active := map[string]int{}, map[string]int{} // by the label static
 	var containers server.ContainerCounts
 	for _, p := range v.Pods {
-		if p.Pod.DeletionTimestamp == nil || p.Path != "" { // a pod that is being deleted in the API server is still in its source
+		if p.Pod.DeletionTimestamp == nil || p.IsInSource { // a pod that is being deleted in the API server is still in its source
 			desired[s.staticLabel(p.Pod)]++
 			if s.isActive(p) {
 				active[s.staticLabel(p.Pod)]++

@@ -97,7 +97,7 @@ func rejectionLabel(reason, insufficient string) string {
 func (c workCounts) update(before, after *server.PodView, static string) {
 	isBeingDeleted := after.Pod.DeletionTimestamp != nil
 	switch {
-	case isBeingDeleted && after.Path == "" && (before == nil || before.Path == "" && before.Pod.DeletionTimestamp == nil):
+	case isBeingDeleted && !after.IsInSource && (before == nil || !before.IsInSource && before.Pod.DeletionTimestamp == nil):
 		c.orphanedPods.Inc()
 	case before != nil && before.Pod.DeletionTimestamp != nil && !isBeingDeleted && before.Pod.UID == after.Pod.UID:
 		c.restartedPods.WithLabelValues(static).Inc()
@@ -131,7 +131,7 @@ func (s stateCollector) collectWorkers(v *server.View, emit emitter) {
 			}
 		case len(p.Pod.Spec.Containers) == 0: // podd never had a manifest of the pod
 			k = key{"terminating", "runtime_only", "unknown"}
-		case p.Path == "":
+		case !p.IsInSource:
 			k.lifecycle, k.config = "terminating", "orphan"
 		default:
 			k.lifecycle = "terminating"

@@ -5,17 +5,72 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/daemon/view"
 	"podd/manifest"
+	"podd/reconcile"
 	"podd/reconcile/effect"
 	"podd/reconcile/plan"
+	"podd/reconcile/render"
+	"podd/reconcile/state"
 	"podd/runtime"
 	"podd/server"
 	"podd/server/metrics"
 )
+
+// TestNewMetrics_DeletedPods checks where pods that are being deleted are counted. A pod that is being deleted in
+// the API server is still desired, a pod without its file is orphaned, and podd never had a manifest of a pod that
+// it found only in the runtime. podd was started during the deletion.
+func TestNewMetrics_DeletedPods(t *testing.T) {
+	key := func(name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: "default", Name: name}
+	}
+	pod := func(name, kind string) *v1.Pod {
+		return &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: name, UID: types.UID(name), DeletionTimestamp: new(metav1.Unix(4000, 0)),
+				Annotations: map[string]string{manifest.AnnotationConfigSource: kind},
+			},
+			Spec:   v1.PodSpec{Containers: []v1.Container{{Name: "main"}}},
+			Status: v1.PodStatus{Phase: v1.PodRunning},
+		}
+	}
+	running := []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", Ready: true}}}
+	api := pod("api", manifest.KindAPI)
+	m := newMetrics(render.Node{}, time.Now(), "", true)
+	p := view.NewPublisher(view.Options{OnPodChanged: m.UpdatePod})
+	p.Publish(reconcile.Change{
+		SetChanged: true,
+		Set:        &manifest.Set{TerminatingPods: map[types.NamespacedName]*manifest.Pod{key("api"): {Key: key("api"), UID: "api", Object: api}}},
+		Reports: []*state.Report{
+			{Key: key("api"), Pod: api, IsInSource: true, Observed: running},
+			{Key: key("file"), Pod: pod("file", manifest.KindFile), Observed: running},
+			{Key: key("found"), Observed: running},
+		},
+	})
+	w := httptest.NewRecorder()
+	m.Handler(metrics.Inputs{State: p.Latest}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, want := range []string{
+		`kubelet_desired_pods{static=""} 1`, `kubelet_desired_pods{static="true"} 0`,
+		`kubelet_active_pods{static=""} 1`, `kubelet_active_pods{static="true"} 0`,
+		`kubelet_working_pods{config="desired",lifecycle="terminating",static=""} 1`,
+		`kubelet_working_pods{config="desired",lifecycle="terminating",static="true"} 0`,
+		`kubelet_working_pods{config="orphan",lifecycle="terminating",static=""} 0`,
+		`kubelet_working_pods{config="orphan",lifecycle="terminating",static="true"} 1`,
+		`kubelet_working_pods{config="runtime_only",lifecycle="terminating",static="unknown"} 1`,
+		`kubelet_orphaned_runtime_pods_total 2`, // file and found
+	} {
+		if !strings.Contains(w.Body.String(), "\n"+want+"\n") {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
 
 // TestImageVolumes checks the numbers of image volumes and of their mounts in a container, for each
 // outcome of the start of the container.

@@ -141,7 +141,7 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 		switch {
 		case !hasReport:
 			previous := v.pods[key]
-			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Object}, p))
+			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Object, IsInSource: true}, p))
 			if v.o.OnPodChanged != nil {
 				v.o.OnPodChanged(previous, v.pods[key], now)
 			}
@@ -264,7 +264,7 @@ func fileViews(files []manifest.FileState) []server.FileView {
 func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
-		Pod: r.Pod, Exists: r.ExistsOnNode, IsCurrent: isCurrent(r, desired),
+		Pod: r.Pod, IsInSource: r.IsInSource, Exists: r.ExistsOnNode, IsCurrent: isCurrent(r, desired),
 		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), NeedsUser: d.NeedsUser,
 		VolumePlugins: r.VolumePlugins, Since: r.DecisionSince, NextCheck: d.WakeAt,
 	}

@@ -77,6 +77,9 @@ func TestShowDesired(t *testing.T) {
 	for _, uid := range []types.UID{"first", "second"} {
 		pod := &manifest.Pod{Key: key, UID: uid, Object: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
 		v.Publish(reconcile.Change{SetChanged: true, Set: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{key: pod}}})
+		if shown := v.Latest.View().Pods[0]; !shown.IsInSource {
+			t.Errorf("pod %s: got IsInSource false, want true", shown.Pod.UID)
+		}
 	}
 	if want := []types.UID{"first"}; !slices.Equal(replaced, want) {
 		t.Errorf("got replaced pods with UIDs %q, want %q", replaced, want)
