@@ -61,8 +61,8 @@ type Options struct {
 type Run struct {
 	Plugin string // name of the plugin
 	Took   time.Duration
-	// HasFailed reports whether the program failed or timed out. As in the kubelet, a program with an
-	// invalid response has not failed.
+	// HasFailed reports whether the program failed, timed out or wrote too much. As in the kubelet, a
+	// program with an invalid response has not failed.
 	HasFailed bool
 }
 
