@@ -4,6 +4,10 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
 )
 
 const slowEnd = "terminationGracePeriodSeconds: 7\n" + `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`
@@ -60,5 +64,30 @@ func TestCancelDelete(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		m.wantKilled()
+	})
+}
+
+// TestDelete_InSource checks that a pod is in its source while its source is deleting it, even if podd is restarted
+// during the deletion.
+func TestDelete_InSource(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		web := pod(t, "web", slowEnd)
+		web.Deletion = &manifest.Deletion{GracePeriod: time.Hour}
+		m.start()
+		m.setPods(web)
+		m.settle()
+		deleting := m.withObjects(&manifest.Set{TerminatingPods: map[types.NamespacedName]*manifest.Pod{key("web"): web}, CompleteSources: map[string]bool{source: true}})
+		m.mu.Lock()
+		m.set = deleting
+		m.mu.Unlock()
+		d := m.current()
+		send(d.ctx, d.sets, deleting)
+		for _, change := range []func(){func() {}, m.restart} {
+			change()
+			m.advance(time.Second)
+			if r := m.report("web"); r.Version != nil || r.Pod == nil || r.Pod.DeletionTimestamp == nil || !r.IsInSource {
+				t.Errorf("got version %v, pod %v and IsInSource %t, want no version, the deleted pod and true", r.Version, r.Pod, r.IsInSource)
+			}
+		}
 	})
 }
