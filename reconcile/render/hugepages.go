@@ -29,9 +29,9 @@ func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
 // for QoS classes.
 const maxHugePageBytes = 1 << 62
 
-// unlimitedHugePages returns the limits of the cgroup of all pods, in which each pod has limits of its own. A
-// kubelet limits this cgroup to the huge pages that existed when the kubelet started, so podd must replace
-// these limits if huge pages were added later.
+// unlimitedHugePages returns limits without effect for the cgroup of all pods, because each pod has its own
+// limits. They replace those of a kubelet, which are the huge pages that existed when it started. Without
+// this, pods could not use huge pages that were added later.
 func unlimitedHugePages(sizes []string) (limits []*cri.HugepageLimit) {
 	for _, size := range sizes {
 		limits = append(limits, &cri.HugepageLimit{PageSize: size, Limit: maxHugePageBytes})

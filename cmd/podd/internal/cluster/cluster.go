@@ -246,18 +246,22 @@ func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clie
 		r := c.credentials.NewServingRenewer(api, c.servingIdentity, c.servingAddresses(state), problems.forPart(partServing))
 		group.Go(func() error { r.Run(ctx); return nil })
 	}
-	group.Go(func() error {
-		for backoff.Sleep(ctx, credential.CheckInterval) {
-			mustReconnect, err := c.credentials.MustReconnect(kubeconfig)
-			if mustReconnect {
-				return context.Canceled // cancels the other goroutines
-			}
-			problems.report(ctx, partKubeconfig, err)
-		}
-		return nil
-	})
+	group.Go(func() error { return c.watchKubeconfig(ctx, kubeconfig, problems) })
 	_ = group.Wait() // returns after a change of the kubeconfig or when ctx is done
 	c.hasSyncedNode = c.hasSyncedNode || syncer.IsSynced()
+}
+
+// watchKubeconfig returns an error when the kubeconfig file has a valid version other than kubeconfig, or
+// nil when ctx is done. It reports the errors of invalid versions.
+func (c *Cluster) watchKubeconfig(ctx context.Context, kubeconfig credential.FileVersion, problems *problemReporter) error {
+	for backoff.Sleep(ctx, credential.CheckInterval) {
+		mustReconnect, err := c.credentials.MustReconnect(kubeconfig)
+		if mustReconnect {
+			return context.Canceled // cancels the other parts of the connection
+		}
+		problems.report(ctx, partKubeconfig, err)
+	}
+	return nil
 }
 
 // Reachable reports whether the API server responds on the current connection. Reachable returns false

@@ -191,9 +191,9 @@ func (s State) withRejectedTrial(reason string, f facts) State {
 	return s.withRejection(v, reason, f)
 }
 
-// withLostTrial returns the state after a trial has ended because a peer was unreachable. If the assigned
-// configuration is another, invalid one, there is no further trial. A trial must be in progress, and there
-// must be a last known good configuration.
+// withLostTrial returns the state after a trial has ended because a peer was unreachable. There is no
+// further trial if another configuration is assigned and was rejected. A trial must be in progress, and
+// there must be a last known good configuration.
 func (s State) withLostTrial(reason string) State {
 	if s.Rejection != nil {
 		s.Trial = nil
