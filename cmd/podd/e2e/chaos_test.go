@@ -80,9 +80,12 @@ func TestManyRandomEdits(t *testing.T) {
 		}
 		return nil
 	})
-	d.eventually("podd has no more open files than before, and little more memory", func() error {
-		if now := d.measure(); now.files > first.files || now.memory > first.memory+16<<10 {
-			return fmt.Errorf("got %d open files and %d KiB of memory, want at most %d files and %d KiB", now.files, now.memory, first.files, first.memory+16<<10)
+	// One more file is allowed. On cgroup v1, the first check of the node's memory after the cgroup of all
+	// pods exists opens an eventfd (memorywatch). The first count may be earlier.
+	d.eventually("podd has at most one more open file than before, and little more memory", func() error {
+		if now := d.measure(); len(now.files) > len(first.files)+1 || now.memory > first.memory+16<<10 {
+			return fmt.Errorf("got %d open files and %d KiB of memory, want at most %d files and %d KiB; files: got %q, want %q",
+				len(now.files), now.memory, len(first.files)+1, first.memory+16<<10, now.files, first.files)
 		}
 		return nil
 	})
@@ -96,8 +99,8 @@ func TestManyRandomEdits(t *testing.T) {
 	d.start()
 }
 
-// warmUp runs and removes one pod. Only then has podd opened all files that it keeps open. Tests compare
-// later numbers of open files with the number at this time.
+// warmUp runs and removes one pod, so that podd opens the files that it keeps open. Tests compare later
+// numbers of open files with the number at this time.
 func (d *daemon) warmUp() {
 	d.t.Helper()
 	d.apply(d.pod("warm", shell("main", serve("warm"))))
@@ -107,7 +110,10 @@ func (d *daemon) warmUp() {
 	d.wantNothingLeft()
 }
 
-type measures struct{ files, memory int } // number of open files; resident memory in KiB
+type measures struct {
+	files  []string // targets of the open file descriptors, sorted
+	memory int      // anonymous resident memory in KiB
+}
 
 func (d *daemon) measure() measures {
 	d.t.Helper()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,10 +55,19 @@ func (p *process) running() bool {
 	}
 }
 
-// openFiles counts the file descriptors of a process.
-func openFiles(pid int) (int, error) {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	return len(entries), err
+// openFiles returns the targets of the file descriptors of a process, sorted.
+func openFiles(pid int) ([]string, error) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	var targets []string
+	for _, e := range entries {
+		// Ignore a descriptor that the process has closed since ReadDir.
+		if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+			targets = append(targets, target)
+		}
+	}
+	slices.Sort(targets)
+	return targets, err
 }
 
 // residentKB returns the anonymous resident memory of a process in KiB.

@@ -282,7 +282,7 @@ func (s *soak) currentHoldings() holdings {
 	}
 	goroutines, err := strconv.Atoi(string(found[1]))
 	s.must(err)
-	return holdings{goroutines, now.files, now.memory, s.rootMounts(), left}
+	return holdings{goroutines, len(now.files), now.memory, s.rootMounts(), left}
 }
 
 // rootMounts returns the number of mounts below the root directory, without the disk itself.
