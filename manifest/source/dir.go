@@ -69,12 +69,13 @@ func (d *Dir) AcceptEmpty(ctx context.Context) error {
 
 // Durations of a Dir.
 const (
-	// minEventDelay and maxEventDelay limit how long podd collects events before it checks the
-	// files. Between these limits, the delay is eventDelayFactor times the duration of the last
-	// check. So podd does not check all files of a large directory again after every change.
-	minEventDelay    = 2 * time.Millisecond
-	maxEventDelay    = 200 * time.Millisecond
-	eventDelayFactor = 9
+	// minEventDelay is how long podd collects events before it checks the files.
+	minEventDelay = 2 * time.Millisecond
+	// scanPauseFactor times the duration of the last check is the pause after it, but at most
+	// maxScanPause. So podd checks at once after a single change, but does not check all files of a
+	// large directory again after every change.
+	scanPauseFactor = 9
+	maxScanPause    = 200 * time.Millisecond
 	// removeDelay is how long a file must be missing before its pods are removed. It is longer
 	// than the time in which an editor renames the old file and writes a new file.
 	removeDelay = 50 * time.Millisecond

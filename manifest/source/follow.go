@@ -27,14 +27,14 @@ type follower struct {
 	hasUserAcceptedDir bool
 	pendingDir         pendingDir // the new directory that podd accepts if it stays unchanged; zero if there is none
 
-	touchedPaths     map[string]bool // paths named by events since the last check
-	mustReadAll      bool
-	nextScan         time.Time     // time at which everything is checked
-	lastScanDuration time.Duration // duration of the last check of everything
-	listErr          error         // why the last listing failed; nil if it succeeded
-	watchErr         error         // why inotify does not report changes; nil if it does
-	isRemote         bool
-	isUntrusted      bool // a user other than root can write to the directory
+	touchedPaths map[string]bool // paths named by events since the last check
+	mustReadAll  bool
+	nextScan     time.Time // time at which everything is checked
+	pauseEnd     time.Time // end of the pause after the last check of everything; see scanPauseFactor
+	listErr      error     // why the last listing failed; nil if it succeeded
+	watchErr     error     // why inotify does not report changes; nil if it does
+	isRemote     bool
+	isUntrusted  bool // a user other than root can write to the directory
 
 	hasListed      bool // whether a complete listing was read
 	mayHaveChanged bool // whether the Batch may have changed
@@ -80,9 +80,19 @@ func (f *follower) scheduleScan(t time.Time) {
 	}
 }
 
-// scheduleScanAfterEvents schedules a full check after the delay in which events are collected.
+// scheduleScanAfterEvents schedules a full check after the delay in which events are collected, and
+// not before the pause after the last check has ended.
 func (f *follower) scheduleScanAfterEvents() {
-	f.scheduleScan(f.opts.Now().Add(min(max(minEventDelay, eventDelayFactor*f.lastScanDuration), maxEventDelay)))
+	t := f.opts.Now().Add(minEventDelay)
+	if t.Before(f.pauseEnd) {
+		t = f.pauseEnd
+	}
+	f.scheduleScan(t)
+}
+
+// pauseAfterScan starts the pause after a full check, which has taken the given time.
+func (f *follower) pauseAfterScan(took time.Duration) {
+	f.pauseEnd = f.opts.Now().Add(min(scanPauseFactor*took, maxScanPause))
 }
 
 // nextCheck returns the time of the next check if no event arrives earlier.

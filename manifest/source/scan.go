@@ -13,7 +13,7 @@ import (
 // scan checks the directory and all files.
 func (f *follower) scan(now time.Time) {
 	startTime := time.Now()
-	defer func() { f.lastScanDuration = time.Since(startTime) }()
+	defer func() { f.pauseAfterScan(time.Since(startTime)) }()
 	f.nextScan = now.Add(f.opts.CheckFrequency)
 	f.mayHaveChanged = true
 	f.updateWatches()
