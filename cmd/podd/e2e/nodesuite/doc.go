@@ -29,8 +29,11 @@
 // spec fails after two minutes, and its cleanup restores the previous configuration. skip.txt should
 // contain these specs.
 //
-// The specs of evictions because of memory measure the available memory of the real host. They fail
-// if other programs allocate memory at the same time. The specs of disks use a disk of their own.
+// The specs of evictions because of memory take their thresholds from /stats/summary, which counts only
+// the memory of the private host's cgroup, but podd measures the available memory of the real host. So
+// these specs fail if other programs use some hundred MiB or read many files, which fills the active
+// page cache. The test empties this cache at its start; to do so again during a long run, write 1 to
+// /proc/sys/vm/drop_caches. The specs of disks use a disk of their own.
 // Specs with the label Feature:CriProxy need the flag --cri-proxy-enabled, specs with the label
 // Feature:StandaloneMode the flag --standalone-mode, and the spec with the label
 // Feature:LockContention two flags of the kubelet. Without the flags they are skipped.
