@@ -386,7 +386,7 @@ func TestAttachment_Outage(t *testing.T) {
 			t.Errorf("10m after the beginning of the outage: got the volume not attached with reason %+v, want it attached", l.missingAttachment())
 		}
 		l.change(func() { l.fault = nil })
-		l.advance(2 * apiserver.MaxUncachedWait) // two waits, because the fakeAPI rejects the first watch if podd patches the Node after the list
+		l.advance(apiserver.MaxUncachedWait)
 		l.change(func() { l.setVolumesAttached() })
 		l.advance(time.Second)
 		if attached() || !l.missingAttachment().WillExist {

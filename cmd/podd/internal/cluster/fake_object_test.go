@@ -15,7 +15,6 @@ import (
 	storage "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -162,23 +161,12 @@ func (f *fakeAPI) putObject(resource string, o apiserver.Object, event string) {
 	if f.objects.stored == nil {
 		f.objects.stored = map[string]apiserver.Object{}
 	}
-	if f.changed == nil {
-		f.changed = map[string]int{}
-	}
 	at := strings.Join([]string{resource, o.GetNamespace(), o.GetName()}, "/")
 	if f.objects.stored[at] = o; event == "DELETED" {
 		delete(f.objects.stored, at)
 	}
-	raw, _ := json.Marshal(o)
-	text, _ := json.Marshal(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}})
-	for _, at := range []string{at, resource + "//"} {
-		f.changed[at] = f.version
-		for _, w := range f.watches {
-			if w.resource == at {
-				go w.Write(text)
-			}
-		}
-	}
+	f.notify(at, event, o)
+	f.notify(resource+"//", event, o)
 }
 
 // metaOf returns the metadata of an object in the namespace default.

@@ -37,10 +37,12 @@ type fakeAPI struct {
 	dropFields func(*v1.Pod)        // removes status fields that the API server does not support; may be nil
 	// dropNodeFields is like dropFields for the Node.
 	dropNodeFields func(*v1.Node)
-	changed        map[string]int // resource version of the last change, by watch target such as "pods" or "configmaps/default/conf"
-	watches        []*watcher
-	requests       []string // "GET nodes", "WATCH nodes", …
-	objects        fakeObjects
+	// changes contains all changes by watch target, such as "pods" or "configmaps/default/conf". A watch
+	// begins with the changes after its resource version.
+	changes  map[string][]change
+	watches  []*watcher
+	requests []string // "GET nodes", "WATCH nodes", …
+	objects  fakeObjects
 	// fault returns the response to a request, or nil and nil if the fakeAPI must handle the
 	// request. fault may be nil.
 	fault func(*http.Request) (*http.Response, error)
@@ -51,11 +53,18 @@ var (
 	leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 )
 
+// A change is a change of an object.
+type change struct {
+	version int    // resource version of the changed object
+	event   []byte // watch event
+}
+
 // A watcher is a watch of all objects of a resource, or of one object.
 type watcher struct {
-	resource string // a key of fakeAPI.changed
+	target string // a key of fakeAPI.changes
 	*io.PipeWriter
-	queue [][]byte // events that are not written yet
+	queue    [][]byte // events that are not written yet
+	hasEnded bool     // the requested time is over; the watch is closed when the queue is empty
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -151,31 +160,35 @@ func (f *fakeAPI) putNode(n *v1.Node, event string) {
 		n.UID = types.UID("u" + n.ResourceVersion)
 	}
 	f.node = n
-	f.notify(event, n)
+	f.notify("nodes", event, n)
 	if event == "DELETED" {
 		f.node = nil
 	}
 }
 
-// notify queues an event for all watches of Nodes or pods. The caller must hold mu.
-func (f *fakeAPI) notify(event string, o runtime.Object) {
-	resource := "nodes"
-	if _, ok := o.(*v1.Pod); ok {
-		resource = "pods"
-	}
-	if f.changed == nil {
-		f.changed = map[string]int{}
-	}
-	f.changed[resource] = f.version
+// notify records a change with the current resource version, and sends its event to the watches of
+// target, a key of changes. The caller must hold mu.
+func (f *fakeAPI) notify(target, event string, o runtime.Object) {
 	object, _ := json.Marshal(o)
 	text, _ := json.Marshal(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: object}})
+	if f.changes == nil {
+		f.changes = map[string][]change{}
+	}
+	f.changes[target] = append(f.changes[target], change{f.version, text})
 	for _, w := range f.watches {
-		if w.resource != resource {
-			continue
+		if w.target == target {
+			f.send(w, text)
 		}
-		if w.queue = append(w.queue, text); len(w.queue) == 1 {
-			go f.write(w)
-		}
+	}
+}
+
+// send queues an event for a watch unless the watch has ended. The caller must hold mu.
+func (f *fakeAPI) send(w *watcher, event []byte) {
+	if w.hasEnded {
+		return
+	}
+	if w.queue = append(w.queue, event); len(w.queue) == 1 {
+		go f.write(w)
 	}
 }
 
@@ -186,9 +199,21 @@ func (f *fakeAPI) write(w *watcher) {
 	for len(w.queue) > 0 {
 		text := w.queue[0]
 		f.mu.Unlock()
-		_, _ = w.Write(text) // fails if the watch has ended
+		_, _ = w.Write(text) // fails if the watch was interrupted or canceled
 		f.mu.Lock()
 		w.queue = w.queue[1:]
+	}
+	if w.hasEnded {
+		w.Close()
+	}
+}
+
+// end ends a watch after its queued events, as an API server does at the requested time.
+func (f *fakeAPI) end(w *watcher) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if w.hasEnded = true; len(w.queue) == 0 {
+		w.Close()
 	}
 }
 
@@ -220,7 +245,7 @@ func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 		f.pods = map[types.NamespacedName]*v1.Pod{}
 	}
 	f.pods[apiserver.ObjectKey(p)] = p
-	f.notify(event, p)
+	f.notify("pods", event, p)
 	if event == "DELETED" {
 		delete(f.pods, apiserver.ObjectKey(p))
 	}
@@ -244,17 +269,20 @@ func (f *fakeAPI) handleLease(verb string, body []byte) *http.Response {
 	return clustertest.Response(200, f.lease)
 }
 
-// watch starts a watch of all objects of a resource, or of one object.
-func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
-	var version int
-	if _, _ = fmt.Sscan(q.URL.Query().Get("resourceVersion"), &version); version < f.changed[resource] {
-		return clustertest.ErrorResponse(apierrors.NewResourceExpired("too old resource version"))
+// watch starts a watch of target, a key of changes.
+func (f *fakeAPI) watch(q *http.Request, target string) *http.Response {
+	r, out := io.Pipe()
+	w := &watcher{target: target, PipeWriter: out}
+	f.watches = append(f.watches, w)
+	var version, seconds int
+	_, _ = fmt.Sscan(q.URL.Query().Get("resourceVersion"), &version)
+	for _, c := range f.changes[target] {
+		if c.version > version {
+			f.send(w, c.event)
+		}
 	}
-	r, w := io.Pipe()
-	f.watches = append(f.watches, &watcher{resource: resource, PipeWriter: w})
-	var seconds int
 	_, _ = fmt.Sscan(q.URL.Query().Get("timeoutSeconds"), &seconds)
-	ended := time.AfterFunc(time.Duration(seconds)*time.Second, func() { w.Close() })
+	ended := time.AfterFunc(time.Duration(seconds)*time.Second, func() { f.end(w) })
 	context.AfterFunc(q.Context(), func() { ended.Stop(); w.CloseWithError(context.Canceled) })
 	return &http.Response{StatusCode: 200, Header: clustertest.JSONType, Body: r}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/cluster/clustertest"
 )
@@ -52,7 +54,7 @@ func TestReflector_Interrupted(t *testing.T) {
 				for _, w := range l.watches {
 					w.CloseWithError(err)
 				}
-				l.watches, l.pods, l.changed, l.version = nil, nil, nil, 1
+				l.watches, l.pods, l.changes, l.version = nil, nil, nil, 1
 			})
 			l.advance(time.Second)
 			if now, _ := l.cluster.pods.Get(); len(now.Items) > 0 || now.ListCount != 2 {
@@ -68,6 +70,33 @@ func TestReflector_Interrupted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReflector_Expired checks that podd lists the pods again if the API server rejects the resource version
+// of a watch as too old, and that podd reports no problem.
+func TestReflector_Expired(t *testing.T) {
+	hasExpired := false // used only by the requests for pods, which are sequential
+	expire := func(l *testNode, _ *Options) {
+		l.fault = func(q *http.Request) (*http.Response, error) {
+			if !strings.HasSuffix(q.URL.Path, "/pods") || q.URL.Query().Get("watch") == "" || hasExpired {
+				return nil, nil
+			}
+			hasExpired = true
+			return clustertest.ErrorResponse(apierrors.NewResourceExpired("too old resource version")), nil
+		}
+	}
+	runNode(t, expire, func(l *testNode) {
+		if now, _ := l.cluster.pods.Get(); now.ListCount != 2 {
+			t.Errorf("after an expired watch: got snapshot %+v, want one from a second list", now)
+		}
+		l.change(func() { l.putPod(clustertest.NewBoundPod("a", "1"), "ADDED") })
+		if now, _ := l.cluster.pods.Get(); len(now.Items) != 1 {
+			t.Errorf("after the next watch reported a pod: got snapshot %+v, want 1 pod", now)
+		}
+		if problems := l.takeProblems(); len(problems) > 0 {
+			t.Errorf("got problems %q, want none", problems)
+		}
+	})
 }
 
 // TestReflector_IncompleteList checks that podd keeps the pods of the first list if the next list is

@@ -90,7 +90,7 @@ func TestSource(t *testing.T) {
 			l.interruptWatches()
 			l.service, l.node, l.pods = "s2", nil, nil
 			l.version++
-			l.changed = map[string]int{"pods": l.version, "nodes": l.version}
+			l.changes = nil
 		})
 		l.advance(time.Minute)
 		b := last()
@@ -100,7 +100,7 @@ func TestSource(t *testing.T) {
 		l.change(func() {
 			l.interruptWatches()
 			l.service, l.version = "s1", l.version+1
-			l.changed = map[string]int{"pods": l.version, "nodes": l.version}
+			l.changes = nil
 		})
 		l.advance(time.Minute)
 		if b := last(); !b.IsComplete || len(b.Pods)+len(b.Problems) > 0 {

@@ -547,7 +547,7 @@ func TestWriter_PodsLost(t *testing.T) {
 		l.change(func() {
 			l.pods = maps.Clone(l.pods)
 			clear(l.pods)
-			l.changed["pods"] = l.version + 1
+			l.changes = nil
 			l.version++
 			l.interruptWatches()
 		})
