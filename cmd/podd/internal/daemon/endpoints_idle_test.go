@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"fmt"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/endpoint"
@@ -34,23 +36,67 @@ func endpointStacks(t *testing.T) (stacks []string) {
 	return stacks
 }
 
+// findFreeAddress returns an address on which no program listens.
+func findFreeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// TestOpenEndpoints_PortInUse checks that no endpoint stays open if a port is in use, because podd then opens
+// the endpoints again in the same process if it returns to an earlier dynamic configuration.
+func TestOpenEndpoints_PortInUse(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	runDir, api := t.TempDir(), false
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	open := func(healthzPort int32) ([]endpoint.Endpoint, error) {
+		root := t.TempDir()
+		p := testParts(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &healthzPort}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
+		p.endpointOptions.RunDir = runDir
+		return endpoint.Open(ctx, p.endpointOptions)
+	}
+	if _, err := open(int32(ln.Addr().(*net.TCPAddr).Port)); !errors.Is(err, unix.EADDRINUSE) {
+		t.Fatalf("with a port in use: got error %v, want %v", err, unix.EADDRINUSE)
+	}
+	endpoints, err := open(0)
+	if err != nil {
+		t.Fatalf("without the port: got error %v, want none", err)
+	}
+	cancel()
+	for _, serve := range endpoints {
+		if err := serve(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestEndpoints_Idle checks that endpoints without clients have no goroutines except those that wait
 // for connections. The endpoints must also have no other goroutines after all clients, including a
 // rejected client, have disconnected.
 func TestEndpoints_Idle(t *testing.T) {
-	root := t.TempDir()
-	findFreePort := func() int32 {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ln.Close()
-		return int32(ln.Addr().(*net.TCPAddr).Port)
-	}
-	health, readOnly, api := findFreePort(), findFreePort(), findFreePort()
-	p := testParts(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &health, ReadOnlyPort: &readOnly}, APIFlags: config.APIFlags{Port: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
+	var runDir, api string // the run directory, and the address of the kubelet API
 	ctx, cancel := context.WithCancel(t.Context())
-	endpoints, err := endpoint.Open(ctx, p.endpointOptions)
+	open := func() ([]endpoint.Endpoint, error) {
+		root := t.TempDir()
+		p := testParts(t, root, config.Flags{SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
+		runDir, api = filepath.Join(root, "run"), findFreeAddress(t)
+		s := &p.endpointOptions.Server
+		s.HealthzAddress, s.ReadOnlyAddress, s.API.Address = findFreeAddress(t), findFreeAddress(t), api
+		return endpoint.Open(ctx, p.endpointOptions)
+	}
+	endpoints, err := open()
+	for errors.Is(err, unix.EADDRINUSE) { // another program has begun to use one of the addresses
+		endpoints, err = open()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +134,7 @@ func TestEndpoints_Idle(t *testing.T) {
 	}
 	waitIdle("before the first request")
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(root, "run", server.SocketName))
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(runDir, server.SocketName))
 	}}
 	for _, path := range []string{"/pods", "/v1/state", "/metrics", "/stats/summary", "/metrics/cadvisor", "/api/v1/pods", "/page/usage", "/openapi/v2", "/openapi/v3"} {
 		resp, err := (&http.Client{Transport: transport}).Get("http://podd" + path)
@@ -99,10 +145,11 @@ func TestEndpoints_Idle(t *testing.T) {
 		resp.Body.Close()
 	}
 	unauthenticated := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	resp, err := (&http.Client{Transport: unauthenticated}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
+	checkpoint := "https://" + api + "/checkpoint/"
+	resp, err := (&http.Client{Transport: unauthenticated}).Get(checkpoint)
 	// On a busy machine, the TLS handshake may take longer than podd permits. podd then counts no request.
 	for attempt := 0; attempt < 20 && err != nil; attempt++ {
-		resp, err = (&http.Client{Transport: unauthenticated}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
+		resp, err = (&http.Client{Transport: unauthenticated}).Get(checkpoint)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -76,8 +76,16 @@ type Options struct {
 type Endpoint func(ctx context.Context) error
 
 // Open opens all configured endpoints. It listens immediately, so that podd does not start
-// if a port is in use.
-func Open(ctx context.Context, o Options) ([]Endpoint, error) {
+// if a port is in use. If it returns an error, no endpoint is open.
+func Open(ctx context.Context, o Options) (all []Endpoint, err error) {
+	var listeners []net.Listener
+	defer func() {
+		if err != nil {
+			for _, ln := range listeners {
+				_ = ln.Close()
+			}
+		}
+	}()
 	certificate, err := o.newCertificateFunc()
 	if err != nil {
 		return nil, err
@@ -95,17 +103,21 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}
 	creds := &credentialIssuer{Options: o, certificate: certificate, kubelet: kubelet}
-	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.RootUser(), server.LimitConcurrency(api)))
+	add := func(s *server.Server, ln net.Listener) {
+		listeners = append(listeners, ln)
+		all = append(all, func(ctx context.Context) error { return s.Serve(ctx, ln) })
+	}
+	ln, err := server.ListenSocket(ctx, o.RunDir, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	all := []Endpoint{socket}
+	add(h.socketServer(creds, auth.ServeAs(auth.RootUser(), server.LimitConcurrency(api))), ln)
 	if kubelet != nil {
 		ln, err := server.Listen(ctx, "--port", o.Server.API.Address)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, func(ctx context.Context) error { return kubelet.Serve(ctx, ln) })
+		add(kubelet, ln)
 	}
 	for _, port := range []struct {
 		flag, addr string
@@ -122,8 +134,7 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := &server.Server{Handler: port.handler(), Log: o.Log}
-		all = append(all, func(ctx context.Context) error { return s.Serve(ctx, ln) })
+		add(&server.Server{Handler: port.handler(), Log: o.Log}, ln)
 	}
 	return all, nil
 }

@@ -16,14 +16,10 @@ import (
 	"podd/server"
 )
 
-// openSocket opens the socket to which podd's verbs connect. Only root may use the socket.
-// apiHandler is the handler of the kubelet API and the Kubernetes API, which the socket also
+// socketServer returns the server of the socket to which podd's verbs connect. Only root may use the
+// socket. apiHandler is the handler of the kubelet API and the Kubernetes API, which the socket also
 // serves.
-func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, apiHandler http.Handler) (Endpoint, error) {
-	ln, err := server.ListenSocket(ctx, h.RunDir, h.Log)
-	if err != nil {
-		return nil, err
-	}
+func (h *handlers) socketServer(c *credentialIssuer, apiHandler http.Handler) *server.Server {
 	api := &server.API{
 		State: h.State, Command: commander{h.State, h.Router, h.Shutdown},
 		Logs: h.Logs, Events: h.Events, IssueCredential: c.issue, RevokeCredentials: c.revoke,
@@ -32,11 +28,10 @@ func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, apiHandl
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", server.RequireSameOrigin(api.Handler()))
 	mux.Handle("/", apiHandler)
-	s := &server.Server{
+	return &server.Server{
 		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), AllowsStreams: true, MaxConns: maxKubeletConns,
 		MaxHeaderBytes: maxRequestLineBytes, Log: h.Log,
 	}
-	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }
 
 // rejectForeignHosts protects h from browsers that reach the socket through ssh -L, on a port of
