@@ -190,7 +190,7 @@ func TestSystemLogs_Swapped(t *testing.T) {
 		f.Close()
 	})
 	reads := 0
-	for range 20_000 {
+	for n := 0; n < 20_000 || reads == 0; n++ { // on a busy machine, the FIFO may have the name for a long time
 		text, err := fs.ReadFile(logs, "name")
 		switch {
 		case err == nil && string(text) == "line":
@@ -211,8 +211,5 @@ func TestSystemLogs_Swapped(t *testing.T) {
 	done.Wait()
 	if opened.Load() {
 		t.Error("podd opened the FIFO, want only the regular file to be opened")
-	}
-	if reads == 0 {
-		t.Error("got no content of the regular file in 20000 reads, want it at least once")
 	}
 }
