@@ -43,7 +43,7 @@
 //	backoff      the waits between the attempts of a request
 //	watchable    values that notify their readers of changes
 //	mergepatch   JSON merge patches
-//	clustertest  objects and responses for tests
+//	clustertest  an API server, objects and responses for tests
 //
 // This package connects the parts (cluster.go) and reports their problems (problem.go,
 // problem_reporter.go).

@@ -1,4 +1,5 @@
-// Package clustertest contains objects for the tests of package cluster and the packages below it.
+// Package clustertest contains an API server and objects for the tests of package cluster and the packages
+// below it.
 package clustertest
 
 import (
