@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,6 +18,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
@@ -26,25 +27,25 @@ import (
 	"podd/cmd/podd/internal/cluster/nodesync"
 	"podd/cmd/podd/internal/cluster/podwriter"
 	"podd/server"
+	"podd/server/events"
 )
 
-// A testNode runs a Cluster against a fakeAPI, in a synctest bubble.
+// A testNode runs a Cluster against an API server, in a synctest bubble.
 type testNode struct {
-	*fakeAPI
+	*clustertest.API
 	cluster  *Cluster
 	t        *testing.T
 	state    *server.LatestView
 	mu       sync.Mutex // guards problems and rejected
 	problems []string
 	rejected []podwriter.Rejection // the argument of the last call of OnRejected
-	onClose  func()                // called when connections are closed; may be nil
 }
 
 // runNode starts a testNode, lets 2 s pass and calls test. prepare may change the node and its
 // options before the start; prepare may be nil.
 func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.NewLocalNode()})}
+		l := &testNode{API: &clustertest.API{Version: 1, Service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: clustertest.NewLocalNode()})}
 		o := &Options{
 			Credential: credential.Config{Kubeconfig: "/none"}, Client: apiserver.Options{ContentType: "application/json", QPS: 50, Burst: 100}, NodeName: "n1",
 			Node: nodesync.Config{
@@ -59,30 +60,25 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		l.cluster = New(*o)
-		done := l.connect(ctx, l.fakeAPI)
+		done := l.connect(ctx, l.API)
 		l.advance(2 * time.Second)
 		test(l)
 		cancel()
 		<-done
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.fakeAPI.mu.Lock()
-		defer l.fakeAPI.mu.Unlock()
-		l.interruptWatches()
+		l.API.Mu.Lock()
+		defer l.API.Mu.Unlock()
+		l.InterruptWatches()
 	})
 }
 
 // connect runs a connection of l.cluster to api until ctx is done or the kubeconfig has changed. It then
 // closes done.
-func (l *testNode) connect(ctx context.Context, api *fakeAPI) (done <-chan struct{}) {
+func (l *testNode) connect(ctx context.Context, api *clustertest.API) (done <-chan struct{}) {
 	l.t.Helper()
 	o := &l.cluster.o
 	c := clustertest.NewClient(l.t, api, o.Client)
-	c.CloseConnections = func() {
-		if l.onClose != nil {
-			l.onClose()
-		}
-	}
 	s, ended := newProblemReporter(o), make(chan struct{})
 	go s.run(ctx)
 	go func() {
@@ -98,14 +94,6 @@ func (l *testNode) advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// change calls f while it holds mu of the fakeAPI, and then waits until all goroutines are blocked.
-func (l *testNode) change(f func()) {
-	l.fakeAPI.mu.Lock()
-	f()
-	l.fakeAPI.mu.Unlock()
-	synctest.Wait()
-}
-
 // takeProblems returns the arguments of OnProblem since the last call of takeProblems.
 func (l *testNode) takeProblems() (problems []string) {
 	l.mu.Lock()
@@ -114,45 +102,33 @@ func (l *testNode) takeProblems() (problems []string) {
 	return problems
 }
 
-// countRequests returns the number of requests of each kind, such as "GET nodes", since the last
-// call of countRequests. It forgets all requests, including those of other kinds.
-func (l *testNode) countRequests(kinds ...string) (n []int) {
-	l.change(func() {
-		for _, kind := range kinds {
-			n = append(n, len(slices.DeleteFunc(slices.Clone(l.requests), func(r string) bool { return r != kind })))
-		}
-		l.requests = nil
-	})
-	return n
-}
-
 // readyStatus returns the status of the Ready condition in the API server, or "" if there is no Node.
 func (l *testNode) readyStatus() v1.ConditionStatus {
-	l.fakeAPI.mu.Lock()
-	defer l.fakeAPI.mu.Unlock()
-	if l.node == nil {
+	l.API.Mu.Lock()
+	defer l.API.Mu.Unlock()
+	if l.Node == nil {
 		return ""
 	}
-	return clustertest.NodeCondition(l.t, l.node, v1.NodeReady).Status
+	return clustertest.NodeCondition(l.t, l.Node, v1.NodeReady).Status
 }
 
 // TestRun checks that podd creates the Node and the Lease, and that it sends a changed status at once.
 func TestRun(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		if l.readyStatus() != v1.ConditionTrue || l.lease == nil || l.lease.OwnerReferences[0].UID != l.storedNode().UID || *l.lease.Spec.HolderIdentity != "n1" {
-			t.Errorf("after 2s: got node %v, lease %v; want a ready Node, and a Lease of the holder n1 with the Node as owner", l.storedNode(), l.lease)
+		if l.readyStatus() != v1.ConditionTrue || l.Lease == nil || l.Lease.OwnerReferences[0].UID != l.StoredNode().UID || *l.Lease.Spec.HolderIdentity != "n1" {
+			t.Errorf("after 2s: got node %v, lease %v; want a ready Node, and a Lease of the holder n1 with the Node as owner", l.StoredNode(), l.Lease)
 		}
 		if problems := l.takeProblems(); len(problems) > 0 {
 			t.Errorf("got problems %q, want none", problems)
 		}
 		// A View with the same Node must cause no request. A View with a changed Node must cause a
 		// request at once.
-		l.countRequests()
+		l.CountRequests()
 		v := *l.state.View()
 		v.Revision++
 		l.state.Publish(&v)
 		l.advance(time.Second)
-		if n := l.countRequests("PATCH nodes"); n[0] != 0 {
+		if n := l.CountRequests("PATCH nodes"); n[0] != 0 {
 			t.Errorf("new View with the same Node: got %d patches of the Node, want none", n[0])
 		}
 		next, down := v, clustertest.NewLocalNode()
@@ -166,73 +142,15 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRun_Addresses checks that podd registers a host without an IP address if the host only has a
-// loopback address, and that podd sends every later address at once.
-func TestRun_Addresses(t *testing.T) {
-	nodeWithIP := func(ip string) *v1.Node {
-		n := clustertest.NewLocalNode()
-		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}, {Type: v1.NodeHostName, Address: "n1"}}
-		return n
-	}
-	prepare := func(l *testNode, _ *Options) {
-		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: nodeWithIP("127.0.0.1")})
-	}
-	runNode(t, prepare, func(l *testNode) {
-		// The ip "" means that the host still has only its loopback address.
-		for _, step := range []struct{ ip, want string }{{"", "n1"}, {"10.0.0.5", "10.0.0.5 n1"}, {"10.0.0.6", "10.0.0.6 n1"}} {
-			if v := l.state.View(); step.ip != "" {
-				next := *v
-				next.Revision, next.NodeObject = v.Revision+1, nodeWithIP(step.ip)
-				l.state.Publish(&next)
-				l.advance(time.Second)
-			}
-			var got []string
-			l.change(func() {
-				for _, a := range l.node.Status.Addresses {
-					got = append(got, a.Address)
-				}
-			})
-			if strings.Join(got, " ") != step.want {
-				t.Errorf("after the host got the address %q: got addresses %q in the API server, want %q", step.ip, strings.Join(got, " "), step.want)
-			}
-		}
-	})
-}
-
 // TestRun_Idle checks the number of requests of an idle node.
 func TestRun_Idle(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.advance(10 * time.Minute)
-		l.countRequests()
+		l.CountRequests()
 		l.advance(time.Hour)
-		n := l.countRequests("PUT leases", "PATCH nodes", "WATCH nodes", "GET nodes", "GET leases", "POST nodes")
+		n := l.CountRequests("PUT leases", "PATCH nodes", "WATCH nodes", "GET nodes", "GET leases", "POST nodes")
 		if n[0] < 330 || n[0] > 360 || n[1] < 11 || n[1] > 13 || n[2] > 12 || n[3]+n[4]+n[5] > 0 {
 			t.Errorf("requests in an hour: got %d PUT leases, %d PATCH nodes, %d WATCH nodes, %d others; want 330 to 360, 11 to 13, at most 12, no others", n[0], n[1], n[2], n[3]+n[4]+n[5])
-		}
-	})
-}
-
-// TestRun_NoDeclaredFeatures checks an API server older than 1.35, which drops the declared features
-// from the status of a Node. podd must not repeat the patch, although the features are missing. It must
-// send them after an upgrade of the API server.
-func TestRun_NoDeclaredFeatures(t *testing.T) {
-	prepare := func(l *testNode, _ *Options) {
-		n := clustertest.NewLocalNode()
-		n.Status.DeclaredFeatures = []string{"A"}
-		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: n})
-		l.dropNodeFields = func(n *v1.Node) { n.Status.DeclaredFeatures = nil }
-	}
-	runNode(t, prepare, func(l *testNode) {
-		l.advance(10 * time.Minute)
-		l.countRequests()
-		l.advance(time.Hour)
-		if n := l.countRequests("PATCH nodes"); n[0] < 11 || n[0] > 20 {
-			t.Errorf("got %d patches of the Node in an hour, want 11 to 20", n[0])
-		}
-		l.change(func() { l.dropNodeFields = nil; l.interruptWatches() })
-		l.advance(time.Hour)
-		if got := l.storedNode().Status.DeclaredFeatures; !slices.Equal(got, []string{"A"}) {
-			t.Errorf("after the upgrade: got declared features %q, want [\"A\"]", got)
 		}
 	})
 }
@@ -248,7 +166,7 @@ func TestRun_Outage(t *testing.T) {
 		{"unreachable", func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }, "cannot be reached: connection refused"},
 		{"slow", func(q *http.Request) (*http.Response, error) { <-q.Context().Done(); return nil, q.Context().Err() }, "within 10s"},
 		{"forbidden", func(*http.Request) (*http.Response, error) {
-			return clustertest.ErrorResponse(apierrors.NewForbidden(nodesResource, "n1", nil)), nil
+			return clustertest.ErrorResponse(apierrors.NewForbidden(v1.Resource("nodes"), "n1", nil)), nil
 		}, "system:node:NAME"},
 		{"unauthorized", func(*http.Request) (*http.Response, error) {
 			return clustertest.ErrorResponse(apierrors.NewUnauthorized("no")), nil
@@ -259,21 +177,21 @@ func TestRun_Outage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
-				l.change(func() { l.fault = c.fault; l.interruptWatches() })
+				l.Change(func() { l.Fault = c.fault; l.InterruptWatches() })
 				l.advance(10 * time.Minute)
 				problems := l.takeProblems()
 				if len(problems) != 1 || !strings.Contains(problems[0], c.want) {
 					t.Errorf("got problems %q, want one problem that contains %q", problems, c.want)
 				}
-				if n := l.countRequests("GET nodes", "PUT leases", "PATCH nodes"); n[0]+n[1]+n[2] > 10*60 {
+				if n := l.CountRequests("GET nodes", "PUT leases", "PATCH nodes"); n[0]+n[1]+n[2] > 10*60 {
 					t.Errorf("requests in ten minutes: got %d GET nodes, %d PUT leases, %d PATCH nodes; want at most 600 together", n[0], n[1], n[2])
 				}
 				// During the outage the node controller has set the Ready condition to Unknown.
-				l.change(func() {
-					lost := l.node.DeepCopy()
+				l.Change(func() {
+					lost := l.Node.DeepCopy()
 					lost.Status.Conditions[1].Status = v1.ConditionUnknown
-					l.putNode(lost, "MODIFIED")
-					l.fault = nil
+					l.PutNode(lost, "MODIFIED")
+					l.Fault = nil
 				})
 				// A hanging request first has to time out.
 				l.advance(5*time.Second + map[bool]time.Duration{true: apiserver.RequestTimeout}[c.name == "slow"])
@@ -304,9 +222,9 @@ func TestRun_KubeconfigChanges(t *testing.T) {
 		for _, invalid := range []string{"", valid[:60], clustertest.Kubeconfig} {
 			write(invalid)
 			l.advance(15 * time.Second)
-			l.countRequests()
+			l.CountRequests()
 			l.advance(time.Minute)
-			if n := l.countRequests("PUT leases"); n[0] < 5 {
+			if n := l.CountRequests("PUT leases"); n[0] < 5 {
 				t.Errorf("kubeconfig %q: got %d Lease renewals in 1m, want at least 5 with the last valid kubeconfig", invalid, n[0])
 			}
 			if problems := l.takeProblems(); len(problems) > 1 || len(problems) == 1 && !strings.Contains(problems[0], file) {
@@ -315,37 +233,10 @@ func TestRun_KubeconfigChanges(t *testing.T) {
 		}
 		write(valid + "# changed\n")
 		l.advance(15 * time.Second)
-		l.countRequests()
+		l.CountRequests()
 		l.advance(time.Minute)
-		if n := l.countRequests("PUT leases"); n[0] > 0 {
+		if n := l.CountRequests("PUT leases"); n[0] > 0 {
 			t.Errorf("after a change to another valid kubeconfig: got %d Lease renewals over the previous connection in 1m, want none", n[0])
-		}
-	})
-}
-
-// TestLeaseRenewer_Timeouts checks that podd closes its connections after each timeout of a Lease
-// request except the first of consecutive timeouts.
-func TestLeaseRenewer_Timeouts(t *testing.T) {
-	var closed atomic.Int32
-	var timeouts atomic.Int32 // number of Lease requests that still have to time out
-	prepare := func(l *testNode, _ *Options) {
-		l.onClose = func() { closed.Add(1) }
-		l.fault = func(q *http.Request) (*http.Response, error) {
-			if strings.Contains(q.URL.Path, "/leases") && timeouts.Add(-1) >= 0 {
-				<-q.Context().Done()
-				return nil, q.Context().Err()
-			}
-			return nil, nil
-		}
-	}
-	runNode(t, prepare, func(l *testNode) {
-		for n, want := range []int32{0, 0, 1, 2} {
-			timeouts.Store(int32(n))
-			closed.Store(0)
-			l.advance(time.Minute)
-			if got := closed.Load(); got != want {
-				t.Errorf("%d consecutive timeouts: got connections closed %d times, want %d times", n, got, want)
-			}
 		}
 	})
 }
@@ -375,15 +266,15 @@ func TestProblemReporter(t *testing.T) {
 // Node that another client creates.
 func TestRun_NodeDeleted(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		l.change(func() { l.putNode(l.node, "DELETED"); l.lease = nil })
+		l.Change(func() { l.PutNode(l.Node, "DELETED"); l.Lease = nil })
 		l.advance(time.Minute)
-		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "node n1 was deleted") || l.storedNode() != nil || l.lease != nil {
-			t.Errorf("after the deletion: got problems %q, node %v, lease %v; want one problem that contains \"node n1 was deleted\", no Node and no Lease", problems, l.storedNode(), l.lease)
+		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "node n1 was deleted") || l.StoredNode() != nil || l.Lease != nil {
+			t.Errorf("after the deletion: got problems %q, node %v, lease %v; want one problem that contains \"node n1 was deleted\", no Node and no Lease", problems, l.StoredNode(), l.Lease)
 		}
-		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
+		l.Change(func() { l.PutNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
-		if problems := l.takeProblems(); l.readyStatus() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.lease == nil || l.lease.OwnerReferences[0].UID != l.storedNode().UID {
-			t.Errorf("after another client created the Node: got problems %q, node %v, lease %v; want [\"\"] (no problem is left), a ready Node, and a Lease with the Node as owner", problems, l.storedNode(), l.lease)
+		if problems := l.takeProblems(); l.readyStatus() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.Lease == nil || l.Lease.OwnerReferences[0].UID != l.StoredNode().UID {
+			t.Errorf("after another client created the Node: got problems %q, node %v, lease %v; want [\"\"] (no problem is left), a ready Node, and a Lease with the Node as owner", problems, l.StoredNode(), l.Lease)
 		}
 	})
 }
@@ -393,57 +284,77 @@ func TestRun_NodeDeleted(t *testing.T) {
 func TestRun_NoRegister(t *testing.T) {
 	prepare := func(_ *testNode, o *Options) { o.Node.RegisterNode = false }
 	runNode(t, prepare, func(l *testNode) {
-		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.storedNode() != nil {
-			t.Errorf("before another client created the Node: got problems %q, node %v; want one problem that contains \"--register-node=false\", and no Node", problems, l.storedNode())
+		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.StoredNode() != nil {
+			t.Errorf("before another client created the Node: got problems %q, node %v; want one problem that contains \"--register-node=false\", and no Node", problems, l.StoredNode())
 		}
-		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
+		l.Change(func() { l.PutNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
-		if l.readyStatus() != v1.ConditionTrue || l.lease == nil {
-			t.Errorf("after another client created the Node: got node %v, lease %v; want a ready Node and a Lease", l.storedNode(), l.lease)
+		if l.readyStatus() != v1.ConditionTrue || l.Lease == nil {
+			t.Errorf("after another client created the Node: got node %v, lease %v; want a ready Node and a Lease", l.StoredNode(), l.Lease)
 		}
 	})
 }
 
-// TestLeaseRenewer_Conflict checks that the next renewal succeeds after another client has changed or
-// deleted the Lease.
-func TestLeaseRenewer_Conflict(t *testing.T) {
-	runNode(t, nil, func(l *testNode) {
-		l.change(func() { l.lease = l.lease.DeepCopy(); l.lease.ResourceVersion = "other" })
-		l.advance(11 * time.Second)
-		l.change(func() {
-			if l.lease.ResourceVersion == "other" {
-				t.Error("11s after another client changed the Lease: got no renewal, want one")
+// TestReachable checks that the API server is reachable if it has listed the Node and responds, even with
+// errors.
+func TestReachable(t *testing.T) {
+	if New(Options{}).Reachable() {
+		t.Error("before the first connection: got reachable, want not reachable")
+	}
+	unreachable := func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
+	slow := func(q *http.Request) (*http.Response, error) { <-q.Context().Done(); return nil, q.Context().Err() }
+	failing := func(*http.Request) (*http.Response, error) {
+		return clustertest.ErrorResponse(apierrors.NewInternalError(syscall.EIO)), nil
+	}
+	runNode(t, func(l *testNode, _ *Options) { l.Fault = unreachable }, func(l *testNode) {
+		for _, step := range []struct {
+			name  string
+			fault func(*http.Request) (*http.Response, error)
+			want  bool
+		}{
+			{"unreachable at the start", unreachable, false},
+			{"errors before the first list", failing, false},
+			{"no fault", nil, true},
+			{"unreachable", unreachable, false},
+			{"no fault after an outage", nil, true},
+			{"errors", failing, true},
+			{"no response", slow, false},
+			{"errors after an outage", failing, true},
+		} {
+			l.Change(func() { l.Fault = step.fault; l.InterruptWatches() })
+			l.advance(time.Minute)
+			if got := l.cluster.Reachable(); got != step.want {
+				t.Errorf("%s: got reachable %t, want %t", step.name, got, step.want)
 			}
-			l.lease = nil
-		})
-		l.advance(11 * time.Second)
-		if problems := l.takeProblems(); l.lease == nil || len(problems) > 0 {
-			t.Errorf("11s after the deletion of the Lease: got Lease %v, problems %q; want a new Lease and no problem", l.lease, problems)
 		}
 	})
 }
 
-// TestReflector_ShortWatches checks that podd sends few requests if a proxy ends every watch at once.
-func TestReflector_ShortWatches(t *testing.T) {
+// TestRun_Events checks that podd sends the events of Options.Events to the API server.
+func TestRun_Events(t *testing.T) {
+	log := events.New(events.Options{Node: "n1"})
+	var reasons []string // the reasons of the received events
 	prepare := func(l *testNode, o *Options) {
-		o.Node.RegisterNode = false
-		l.fault = func(q *http.Request) (*http.Response, error) {
-			if q.URL.Query().Get("watch") != "" {
-				return &http.Response{StatusCode: 200, Header: clustertest.JSONType, Body: http.NoBody}, nil
+		o.Events = log
+		l.Fault = func(q *http.Request) (*http.Response, error) {
+			if q.Method != http.MethodPost || !strings.HasSuffix(q.URL.Path, "/namespaces/default/events") {
+				return nil, nil
 			}
-			l.fakeAPI.mu.Lock()
-			defer l.fakeAPI.mu.Unlock()
-			if strings.Contains(q.URL.Path, "/pods") {
-				return l.podList(), nil
+			body, err := io.ReadAll(q.Body)
+			if err != nil {
+				return nil, err
 			}
-			return l.handleNode(q.Method, nil), nil
+			e := clustertest.MustDecode[v1.Event](body)
+			e.TypeMeta = metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}
+			reasons = append(reasons, e.Reason)
+			return clustertest.Response(http.StatusCreated, e), nil
 		}
 	}
 	runNode(t, prepare, func(l *testNode) {
-		l.countRequests()
-		l.advance(10 * time.Minute)
-		if n := l.countRequests("WATCH nodes"); n[0] > 1000 {
-			t.Errorf("got %d watches in ten minutes, want at most 1000", n[0])
+		log.Add(events.Occurrence{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: time.Now()})
+		synctest.Wait()
+		if !slices.Equal(reasons, []string{"Starting"}) {
+			t.Errorf("got events with the reasons %q, want [\"Starting\"]", reasons)
 		}
 	})
 }

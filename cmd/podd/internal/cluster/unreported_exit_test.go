@@ -67,7 +67,7 @@ func (n *agent) start(key types.NamespacedName) {
 	in := reconcile.Inputs{Sets: make(chan *manifest.Set, 1)}
 	snapshots, nodes, sets := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan *manifest.Set, 1)
 	in.Sets, in.Snapshots, in.Nodes = sets, snapshots, nodes
-	p := decode.FromAPI(n.l.pod(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, NodeName: "n1"})
+	p := decode.FromAPI(n.l.StoredPod(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, NodeName: "n1"})
 	sets <- merge.Batches([]manifest.Batch{{
 		Source: server.ClusterSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, IsComplete: true,
 		Objects: manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}},
@@ -134,9 +134,9 @@ func TestUnreportedExit(t *testing.T) {
 				p.UID, p.Spec.RestartPolicy = "u", c.policy
 				p.Spec.Containers = []v1.Container{{Name: "app", Image: "job:1", Command: []string{"sleep", "inf"}}}
 				var phases []v1.PodPhase
-				l.change(func() {
-					l.putPod(p, "ADDED")
-					l.dropFields = func(p *v1.Pod) { phases = append(phases, p.Status.Phase) }
+				l.Change(func() {
+					l.PutPod(p, "ADDED")
+					l.DropPodFields = func(p *v1.Pod) { phases = append(phases, p.Status.Phase) }
 				})
 				n := &agent{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
 				n.AddImages("job:1")
@@ -144,7 +144,7 @@ func TestUnreportedExit(t *testing.T) {
 				n.start(apiserver.ObjectKey(p))
 				defer func() { n.stop() }()
 				l.advance(20 * time.Second)
-				if got := l.pod("default", "job").Status; got.Phase != v1.PodRunning {
+				if got := l.StoredPod("default", "job").Status; got.Phase != v1.PodRunning {
 					t.Fatalf("before the exit: got %+v, want phase Running", got)
 				}
 				c.fault.Method = "ContainerStatus"
@@ -161,7 +161,7 @@ func TestUnreportedExit(t *testing.T) {
 					wait = time.Hour
 				}
 				l.advance(wait)
-				l.change(func() {
+				l.Change(func() {
 					for _, phase := range phases {
 						if phase == v1.PodFailed || phase == v1.PodSucceeded {
 							t.Fatalf("before the runtime has reported the exit code: got phases %q in the API server, want no final phase", phases)
@@ -172,7 +172,7 @@ func TestUnreportedExit(t *testing.T) {
 					return
 				}
 				l.advance(time.Minute)
-				got := l.pod("default", "job").Status
+				got := l.StoredPod("default", "job").Status
 				if end := got.ContainerStatuses[0].State.Terminated; got.Phase != v1.PodSucceeded || end == nil || end.ExitCode != 0 {
 					t.Errorf("after the runtime has reported the exit code: got phase %s, containers %+v; want Succeeded with exit code 0", got.Phase, got.ContainerStatuses)
 				}
