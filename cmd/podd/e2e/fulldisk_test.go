@@ -88,8 +88,10 @@ func (d *daemon) wantFailedWrite(cause string) {
 // and when its manifest is removed. podd must release the volumes of the pod when the pod exits.
 // This frees the disk, so that podd can write its journal.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{"blocks": useBlocks, "inodes": useInodes} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			t.Run("storage limit", func(t *testing.T) { testFullDiskLimit(t, script) })
 			t.Run("deadline", func(t *testing.T) { testFullDiskDeadline(t, script) })
 			t.Run("node shutdown", func(t *testing.T) { testFullDiskShutdown(t, script) })

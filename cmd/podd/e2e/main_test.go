@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,23 +23,11 @@ var (
 	binary string
 )
 
-// parallelTests is the number of tests that run at the same time. The tests spend most of their
-// time waiting.
-const parallelTests = "6"
-
 func TestMain(m *testing.M) {
 	csidriver.Main() // does not return in the process of a driver
 	if os.Getenv(withoutInotifyEnv) != "" {
 		fmt.Fprintln(os.Stderr, execWithoutInotify(os.Args[1:]))
 		os.Exit(1)
-	}
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", parallelTests); err != nil {
-			panic(err)
-		}
 	}
 	harness.Main(func(dir string) (int, error) { return run(m, dir) })
 }

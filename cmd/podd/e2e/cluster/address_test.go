@@ -60,6 +60,7 @@ func (p *controlPlane) makeReachable(t *testing.T) {
 // lease. While the host has lost its address, the Node and the pods must keep that address. No
 // container may be restarted.
 func TestNodeAddressChanges(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n19")
 	stored := filepath.Join(a.dir, "root", "node-address")
 	_ = os.Remove(stored) // from an earlier run with -count

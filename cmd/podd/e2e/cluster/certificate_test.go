@@ -208,6 +208,7 @@ func (p *controlPlane) csrNames(t *testing.T, node string) (names []string) {
 // several times without an error. podd must continue its watches, and connections of clients to the
 // node must stay open.
 func TestCertificateRotation(t *testing.T) {
+	t.Parallel()
 	a, port := newServingAgent(t, "n12", "--rotate-certificates", "--rotate-server-certificates")
 	ctx, cancel := context.WithCancel(t.Context())
 	var signing sync.WaitGroup

@@ -424,6 +424,7 @@ func TestCSI_VolumeLimit(t *testing.T) {
 // TestCSI_InlineVolume checks an ephemeral inline volume of a driver that requests information
 // about the pod and a token. The volume must not be attached, and must be removed with the pod.
 func TestCSI_InlineVolume(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, "c2")
 	a := newAgent(t, "c2").start()
 	a.untilReady()

@@ -54,6 +54,7 @@ func (a *agent) untilDevices(capacity, allocatable int64) {
 // has not registered again. The running pod must keep its device, and a new pod must fail as with a
 // kubelet. Resources that no device plugin serves must not change.
 func TestDevicePlugin_Restart(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n23").start()
 	a.untilReady()
 	p := &plugintest.Plugin{Dir: filepath.Join(a.dir, "root", "device-plugins"), Resource: fancy}
@@ -104,6 +105,7 @@ func TestDevicePlugin_Restart(t *testing.T) {
 // reboot. One of them restarts nothing, and the runtime does not list its sandbox any more. If the device
 // plugin does not register, both pods must fail as with a kubelet: with the reason of the rejection.
 func TestDevicePlugin_LostSandbox(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n24").start()
 	a.untilReady()
 	p := &plugintest.Plugin{Dir: filepath.Join(a.dir, "root", "device-plugins"), Resource: fancy}

@@ -11,7 +11,8 @@
 // controllers. podd authenticates as system:node:NAME. Tests authenticate as a member of
 // system:masters.
 //
-// Each test uses a different node. TestNodeConformance runs node conformance tests of Kubernetes:
+// Each test uses a different node. Tests run in parallel unless they start the controllers or kill the
+// API server, because these affect all nodes. TestNodeConformance runs node conformance tests of Kubernetes:
 // those in conformance.txt or, with make conformance, all of them. The tests have the build tag e2e
 // and need root; make cluster runs them. All processes exit with the test binary, even if it is
 // killed.

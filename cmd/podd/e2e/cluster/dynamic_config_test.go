@@ -18,6 +18,7 @@ import (
 // reject an invalid one. It must keep its configuration without an API server, and after the ConfigMap was
 // deleted. If the API server is unreachable during a trial, podd must try the configuration again.
 func TestDynamicConfig(t *testing.T) {
+	t.Parallel()
 	const configMaps, rolesPath, bindings = inDefault + "configmaps", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
 	do := func(method, path string, body any) {
 		t.Helper()
@@ -33,6 +34,7 @@ func TestDynamicConfig(t *testing.T) {
 		return map[string]string{"kubelet": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + fields + "\n"}
 	}
 	a := newAgent(t, "n25")
+	api := a.throughLink()
 	a.flags = append(a.flags, "--dynamic-config-dir", filepath.Join(a.dir, "dynamic"), "--dynamic-config-trial", "20s")
 	a.start()
 	a.untilReady()
@@ -58,9 +60,9 @@ func TestDynamicConfig(t *testing.T) {
 	a.untilConfig("LastKnownGood", "51")
 	do(http.MethodPatch, configMaps+"/edge", map[string]any{"data": content("maxPods: 52")})
 	a.untilConfig("OnTrial", "52")
-	restart := plane.killAPIServer(t)
+	api.cut()
 	a.untilPs("the trial of the configuration in ConfigMap default/edge ended, because the API server was unreachable for 10s", true)
-	restart()
+	api.mend()
 	a.untilConfig("LastKnownGood", "52")
 	a.untilPs("the trial of the configuration", false)
 	do(http.MethodDelete, configMaps+"/edge", nil)

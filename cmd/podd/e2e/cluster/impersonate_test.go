@@ -15,6 +15,7 @@ import (
 // TestImpersonation checks that a service account with all permissions in the cluster does not
 // become root on the node by impersonation, and that kubectl auth can-i reports this.
 func TestImpersonation(t *testing.T) {
+	t.Parallel()
 	all := []string{"*"}
 	token := plane.tokenFor(t, "almighty", rbac.PolicyRule{Verbs: all, APIGroups: all, Resources: all}, rbac.PolicyRule{Verbs: all, NonResourceURLs: all})
 	a, port := newServingAgent(t, "n18")

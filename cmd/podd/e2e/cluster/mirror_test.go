@@ -69,6 +69,7 @@ func containerID(m *v1.Pod) string {
 // TestMirror checks that podd creates, updates and deletes the mirror pod of a static pod, even if
 // a client has deleted the mirror pod or podd was restarted. The static pod must keep running.
 func TestMirror(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "w1").start()
 	node := a.untilReady()
 	a.write("web", webPod("web", "1000001"))
@@ -133,6 +134,7 @@ func (a *agent) untilNoMirror(name string) {
 // annotation, because an API server rejects mirror pods with such references. If the namespace does
 // not exist, podd must report this, and must create the mirror pod when the namespace exists.
 func TestMirror_References(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "w2").start()
 	a.untilReady()
 	a.write("web", `{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}, data: {k: v}}
@@ -227,6 +229,7 @@ func TestMirror_Outage(t *testing.T) {
 // TestMirror_Events checks that events refer to the mirror pod as kubectl describe requires, and
 // that an idle node sends no requests about pods.
 func TestMirror_Events(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "w4").start()
 	a.untilReady()
 	a.write("web", webPod("web", "1000000"))

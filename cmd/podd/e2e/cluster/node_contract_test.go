@@ -19,6 +19,7 @@ import (
 // cordons, and must count its requests to the API server in a metric. It must send the pod CIDR to the
 // runtime.
 func TestNodeContract(t *testing.T) {
+	t.Parallel()
 	a, _ := newServingAgent(t, "n22")
 	a.start().untilReady()
 	a.write("web", webPod("web", "1000000"))

@@ -50,6 +50,7 @@ func (a *agent) lease() (l *coordination.Lease, err error) {
 }
 
 func TestRegisterNode(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n1", "--node-labels=tier=edge,node.kubernetes.io/x=y", "--register-with-taints=a=b:NoSchedule", "--provider-id=x://y", "--node-ip=10.11.12.13")
 	began := time.Now()
 	a.start()
@@ -102,6 +103,7 @@ func TestRegisterNode(t *testing.T) {
 // others, but as on a kubelet's new host, the Node has no devices until a device plugin or an
 // administrator adds them.
 func TestRegisterNode_Existing(t *testing.T) {
+	t.Parallel()
 	made := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2", Labels: map[string]string{"mine": "x", v1.LabelHostname: "old"}}}
 	made.Spec.Taints = []v1.Taint{{Key: "kept", Effect: v1.TaintEffectNoSchedule}}
 	made.Status.Capacity = v1.ResourceList{"example.com/dongle": resource.MustParse("4")}
@@ -119,6 +121,7 @@ func TestRegisterNode_Existing(t *testing.T) {
 }
 
 func TestNodeDeleted(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n3").start()
 	before := a.untilReady()
 	a.pod("web")
@@ -191,6 +194,7 @@ func TestAPIServerOutage(t *testing.T) {
 // connections but does not respond. podd must use a changed kubeconfig without a restart, unless the
 // new content is invalid.
 func TestAPIServerUnresponsive(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -225,6 +229,7 @@ func TestAPIServerUnresponsive(t *testing.T) {
 }
 
 func TestKubeconfigOfAnotherUser(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n6")
 	a.flags = append(a.flags, "--kubeconfig", filepath.Join(plane.dir, "n7.kubeconfig"))
 	a.start()
@@ -239,6 +244,7 @@ func TestKubeconfigOfAnotherUser(t *testing.T) {
 // TestIdleNode_Requests checks that an idle node sends only lease renewals and an occasional
 // status update.
 func TestIdleNode_Requests(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n7").start()
 	a.untilReady()
 	a.eventually("there is a lease", func() error { _, err := a.lease(); return err })

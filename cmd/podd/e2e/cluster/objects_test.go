@@ -125,6 +125,7 @@ func tokenUser(t *testing.T, token string) string {
 // environment variables, files that are updated when their objects change, a token of the pod's
 // service account, and the environment variables of Services.
 func TestObjects(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "o1").start()
 	a.untilReady()
 	createServiceAccount(t)
@@ -174,6 +175,7 @@ func TestObjects(t *testing.T) {
 // TestObjects_Missing checks that a pod waits for missing objects with the kubelet's messages,
 // and starts when they are created.
 func TestObjects_Missing(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "o2").start()
 	a.untilReady()
 	createServiceAccount(t)
@@ -196,6 +198,7 @@ func TestObjects_Missing(t *testing.T) {
 
 // TestObjects_UnboundClaim checks that a claim is mounted only after the cluster has bound it.
 func TestObjects_UnboundClaim(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "o3").start()
 	a.untilReady()
 	createServiceAccount(t)

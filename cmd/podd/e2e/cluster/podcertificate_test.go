@@ -139,6 +139,7 @@ func (a *agent) readPair(pod, chain, key string) (*x509.Certificate, string, err
 // the cluster, with the permissions of a node. After a restart, podd must replace them. The keys
 // must only be in the volume, not in other files of podd or in responses.
 func TestPodCertificates(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "o5").start()
 	a.untilReady()
 	createServiceAccount(t)
@@ -235,6 +236,7 @@ func (a *agent) checkNotStored(keys []string) {
 // TestPodCertificates_Denied checks that a denied request is reported as the reason why the pod does
 // not start, and as events.
 func TestPodCertificates_Denied(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "o6").start()
 	a.untilReady()
 	createServiceAccount(t)

@@ -112,6 +112,7 @@ func deletePod(t *testing.T, name string, grace int64) {
 // TestPods checks a pod that is bound to the node. An edit of its labels must not restart it, a
 // new image must restart only its container, and a deletion must use the requested grace period.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "p1").start()
 	a.untilReady()
 	began := time.Now()
@@ -140,6 +141,7 @@ func TestPods(t *testing.T) {
 // TestPods_Rejected checks that a pod that the node cannot accept fails permanently with the
 // kubelet's message.
 func TestPods_Rejected(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "p2", "--node-labels=tier=edge").start()
 	a.untilReady()
 	elsewhere := createBoundPod(t, a.node, "p2-elsewhere", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "core"} }, sleepingContainer("main"))
@@ -165,6 +167,7 @@ func TestPods_Rejected(t *testing.T) {
 // new critical pod of the cluster must each preempt one of these pods, which must fail with the
 // kubelet's message.
 func TestPreemption(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "p5", "--max-pods=2").start()
 	a.untilReady()
 	others := []string{"p5-one", "p5-two"}
@@ -208,6 +211,7 @@ func TestPreemption(t *testing.T) {
 // TestPods_Finished checks that a finished pod does not run again, even if podd has lost its
 // journal.
 func TestPods_Finished(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "p3").start()
 	a.untilReady()
 	job := createBoundPod(t, a.node, "p3-job", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever },

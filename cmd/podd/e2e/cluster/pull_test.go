@@ -85,6 +85,7 @@ func waitsFor(reasons ...string) func(*v1.Pod) error {
 // and that only pods with the same service account can use the pulled image, also after podd was
 // killed.
 func TestPull_ServiceAccount(t *testing.T) {
+	t.Parallel()
 	r, err := registry.Start(registry.Options{User: "ann", Password: "hunter2"})
 	if err != nil {
 		t.Fatal(err)

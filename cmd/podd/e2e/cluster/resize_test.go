@@ -30,6 +30,7 @@ func (a *agent) podMemory(p *v1.Pod) (string, error) {
 // TestResize_PodLevel checks that podd resizes a pod without a restart when the pod-level resources
 // in its spec change. The pod's cgroup and its status in the cluster must have the new size.
 func TestResize_PodLevel(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "n20").start()
 	a.untilReady()
 	sized := func(mebi int64) *v1.ResourceRequirements {

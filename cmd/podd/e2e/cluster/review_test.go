@@ -194,6 +194,7 @@ func (p *controlPlane) getText(path string) (string, error) {
 // TestKubeletAPI_Streams checks the requests of kubectl logs, exec, attach, port-forward and top
 // to the API server, for a static pod of podd.
 func TestKubeletAPI_Streams(t *testing.T) {
+	t.Parallel()
 	a, _ := newServingAgent(t, "n10")
 	a.start().untilReady()
 	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: %s},

@@ -48,6 +48,7 @@ const gate = "example.com/gate"
 // conditions that other clients have set. podd must complete the deletion of a pod after the pod
 // has stopped.
 func TestPodStatus(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "w5").start()
 	a.untilReady()
 	once := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w5-once"}}

@@ -27,6 +27,7 @@ func trustBundle(name, signer, certificate string) *certificates.ClusterTrustBun
 // TestTrustBundles checks that a pod gets the certificates of ClusterTrustBundles from the cluster,
 // with the permissions of a node, and that its files follow changes of the bundles.
 func TestTrustBundles(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, "o4").start()
 	a.untilReady()
 	createServiceAccount(t)

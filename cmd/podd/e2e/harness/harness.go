@@ -4,6 +4,7 @@ package harness
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,14 +18,31 @@ import (
 // PollInterval is the interval at which tests check a condition that they can only poll.
 const PollInterval = 10 * time.Millisecond
 
+// parallelTests is the number of tests that run at the same time, unless the flag -parallel is given.
+// The tests spend most of their time waiting.
+const parallelTests = "6"
+
 // Main calls RunInTempDir(run), and then calls Exit with its results. If the tests run on CRI-O, Main
 // does this in a child process with shared mounts; see stack.ShareMounts.
 func Main(run func(dir string) (exitCode int, err error)) {
+	setParallelTests()
 	exitCode, hasRun, err := stack.ShareMounts()
 	if err == nil && !hasRun {
 		exitCode, err = RunInTempDir(run)
 	}
 	Exit(exitCode, err)
+}
+
+// setParallelTests parses the flags and sets the number of parallel tests.
+func setParallelTests() {
+	flag.Parse()
+	isGiven := false
+	flag.Visit(func(f *flag.Flag) { isGiven = isGiven || f.Name == "test.parallel" })
+	if !isGiven {
+		if err := flag.Set("test.parallel", parallelTests); err != nil {
+			panic(err) // the test binary has no such flag
+		}
+	}
 }
 
 // RunInTempDir calls the function run with the path of a new temporary directory, and returns the
