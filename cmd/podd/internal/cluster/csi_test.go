@@ -102,6 +102,16 @@ func withDrivers(t *testing.T, drivers *fakeDrivers, test func(*testNode)) {
 	runNode(t, func(_ *testNode, o *Options) { o.CSI, o.Node.EnableControllerAttachDetach = drivers, true }, test)
 }
 
+// TestRun_InvalidDriver checks that podd reports a CSI driver that it cannot publish as a problem.
+func TestRun_InvalidDriver(t *testing.T) {
+	drivers := &fakeDrivers{registered: []csi.Driver{{Name: "bad.example", NodeID: "i-1", Topology: map[string]string{v1.LabelHostname: "n2"}}}}
+	withDrivers(t, drivers, func(l *testNode) {
+		if problems := strings.Join(l.takeProblems(), "\n"); !strings.Contains(problems, "topology value collision") {
+			t.Errorf("got problems %q, want one with a topology value collision", problems)
+		}
+	})
+}
+
 // failStatusPatches sets whether updates of the Node's status fail. The caller must hold Mu.
 func (l *testNode) failStatusPatches(fail bool) {
 	l.Fault = nil

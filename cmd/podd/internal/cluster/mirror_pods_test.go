@@ -57,3 +57,22 @@ func TestRun_MirrorPods(t *testing.T) {
 		check("static pod removed", 0, "")
 	})
 }
+
+// TestRun_LoopbackIP checks that a mirror pod gets a loopback address as its hostIP if --node-ip is this
+// address.
+func TestRun_LoopbackIP(t *testing.T) {
+	runNode(t, func(_ *testNode, o *Options) { o.Node.ProvidedIP = "127.0.0.1" }, func(l *testNode) {
+		for _, ip := range []string{"10.0.0.1", "127.0.0.1"} {
+			static := clustertest.NewStaticPod(t, clustertest.WebManifest+"  hostNetwork: true\n")
+			static.Status.Phase, static.Status.HostIP, static.Status.HostIPs = v1.PodRunning, ip, []v1.HostIP{{IP: ip}}
+			v := *l.state.View()
+			v.Revision++
+			v.Pods = []*server.PodView{{Pod: static, Rule: "rule", Exists: true}}
+			l.state.Publish(&v)
+			l.advance(time.Second)
+			if m := l.StoredPod("default", "web-n1"); m == nil || m.Status.HostIP != ip {
+				t.Errorf("got mirror pod %+v, want one with the hostIP %s", m, ip)
+			}
+		}
+	})
+}

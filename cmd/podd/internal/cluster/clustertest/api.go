@@ -27,8 +27,9 @@ import (
 )
 
 // An API is an API server with one Node, one Lease, pods and other objects, and with faults that
-// tests inject. It must be used in a synctest bubble, because the ends of its watches depend on time. The
-// behavior without faults is tested with a real API server in cmd/podd/e2e/cluster.
+// tests inject. Its watches and the methods that wait, such as Change, must be used in a synctest
+// bubble, because the ends of watches depend on time. The behavior without faults is tested with a
+// real API server in cmd/podd/e2e/cluster.
 type API struct {
 	Mu      sync.Mutex // guards all following fields
 	Version int        // resource version of the last change

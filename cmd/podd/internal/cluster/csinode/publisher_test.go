@@ -134,6 +134,10 @@ func TestPublisher(t *testing.T) {
 		if c := p.CountRequests("GET csinodes", "PUT csinodes", "PATCH nodes"); c[0] != 0 || c[1] != 1 || c[2] != 0 {
 			t.Errorf("change of the limit: got %d GETs, %d PUTs of the CSINode, %d patches of the Node; want one PUT", c[0], c[1], c[2])
 		}
+		p.register(limited)
+		if c := p.CountRequests("GET csinodes", "PUT csinodes", "PATCH nodes"); c[0]+c[1]+c[2] > 0 {
+			t.Errorf("same drivers registered again: got %d GETs, %d PUTs of the CSINode, %d patches of the Node; want none", c[0], c[1], c[2])
+		}
 		p.register()
 		p.checkDrivers(t, "after the end of the registration", old)
 		p.checkNodeIDs(t, "after the end of the registration", "")

@@ -118,6 +118,10 @@ func TestClaimExpansionPatch(t *testing.T) {
 			c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimNodeResizeError, Status: v1.ConditionFalse}}
 		}, `{` + condition + `}`},
 		"infeasible": {fail(csi.ExpansionFailure{IsInfeasible: true}), `{"allocatedResourceStatuses":{"storage":"NodeResizeInfeasible"},` + condition + `}`},
+		"infeasible after a reported failure": {func(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume, e *csi.Expansion) {
+			fail(csi.ExpansionFailure{IsRepeated: true, IsInfeasible: true})(c, pv, e)
+			c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimNodeResizeError, Status: v1.ConditionTrue, Message: "earlier"}}
+		}, `{"allocatedResourceStatuses":{"storage":"NodeResizeInfeasible"}}`},
 		"first failure, claim requests another size": {func(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume, e *csi.Expansion) {
 			fail(csi.ExpansionFailure{})(c, pv, e)
 			c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("1Gi")

@@ -597,8 +597,10 @@ func TestWriter_RetryAfterList(t *testing.T) {
 		})
 		l.publish(podView(clustertest.NewStaticPod(t, clustertest.WebManifest), runningStatus(clustertest.Noon)))
 		clustertest.Advance(10 * time.Minute)
-		for l.CountRequests("POST pods")[0] == 0 { // wait until the next attempt is maxRejectedWait away
-			clustertest.Advance(time.Second)
+		l.CountRequests()
+		clustertest.Advance(maxRejectedWait)
+		if n := l.CountRequests("POST pods")[0]; n != 1 {
+			t.Fatalf("while the API server rejects the mirror pod: got %d POSTs in %s, want 1", n, maxRejectedWait)
 		}
 		l.Change(func() { l.Fault = nil; l.InterruptWatches() })
 		clustertest.Advance(time.Second)
