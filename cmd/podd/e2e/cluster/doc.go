@@ -11,9 +11,9 @@
 // controllers. podd authenticates as system:node:NAME. Tests authenticate as a member of
 // system:masters.
 //
-// Each test uses a different node. Tests run in parallel unless they start the controllers or kill the
-// API server, because these affect all nodes. TestNodeConformance runs node conformance tests of Kubernetes:
-// those in conformance.txt or, with make conformance, all of them. The tests have the build tag e2e
-// and need root; make cluster runs them. All processes exit with the test binary, even if it is
-// killed.
+// Each test uses a different node. Tests run in parallel, except those that affect other nodes: they
+// start the controllers or the metrics-server, stop the API server, or delete its data.
+// TestNodeConformance runs node conformance tests of Kubernetes: those in conformance.txt or, with
+// make conformance, all of them. The tests have the build tag e2e and need root; make cluster runs
+// them. All processes exit with the test binary, even if it is killed.
 package cluster

@@ -34,7 +34,7 @@ func TestDynamicConfig(t *testing.T) {
 		return map[string]string{"kubelet": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + fields + "\n"}
 	}
 	a := newAgent(t, "n25")
-	api := a.throughLink()
+	api := a.connectThroughLink()
 	a.flags = append(a.flags, "--dynamic-config-dir", filepath.Join(a.dir, "dynamic"), "--dynamic-config-trial", "20s")
 	a.start()
 	a.untilReady()

@@ -51,6 +51,7 @@ func kubectlWith(t *testing.T, kubeconfig string, words ...string) (string, erro
 // with an ephemeral container. kubectl debug adds this container to the pod at the API server. podd
 // must run it and report it in the pod's status.
 func TestKubectl(t *testing.T) {
+	t.Parallel()
 	a, _ := newServingAgent(t, "n14")
 	a.start().untilReady()
 	const name = "n14-web"

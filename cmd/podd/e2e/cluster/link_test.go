@@ -23,9 +23,9 @@ type link struct {
 	conns []net.Conn // both ends of the open connections
 }
 
-// throughLink returns an open link, and makes the agent connect to the API server through it. The agent
-// must not have started yet.
-func (a *agent) throughLink() *link {
+// connectThroughLink makes the agent connect to the API server through a link, and returns the link. It
+// must be called before the agent starts. The link is cut before the agent stops.
+func (a *agent) connectThroughLink() *link {
 	a.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,8 +42,13 @@ func (a *agent) throughLink() *link {
 	}
 	a.flags = append(a.flags, "--kubeconfig", file)
 	l := &link{listener: listener, target: strings.TrimPrefix(plane.url, "https://")}
-	go l.accept(a.t)
-	a.t.Cleanup(func() { listener.Close(); l.cut() })
+	var accepting sync.WaitGroup
+	accepting.Go(func() { l.accept(a.t) })
+	a.t.Cleanup(func() {
+		listener.Close()
+		accepting.Wait()
+		l.cut()
+	})
 	return l
 }
 

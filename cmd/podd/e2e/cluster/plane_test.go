@@ -17,7 +17,7 @@ import (
 
 // nodes contains the names of the nodes for which the control plane creates a kubeconfig. Each test uses
 // a different node.
-var nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11", "n12", "n13", "n14", "n15", "n16", "n17", "n18", "n19", "n20", "n21", "n22", "n23", "n24", "n25", "w1", "w2", "w3", "w4", "w5", "p1", "p2", "p3", "p4", "p5", "o1", "o2", "o3", "o4", "o5", "o6", "c1", "c2", "c3", "c4", "conformance"}
+var nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11", "n12", "n13", "n14", "n15", "n16", "n17", "n18", "n19", "n20", "n21", "n22", "n23", "n24", "n25", "w1", "w2", "w3", "w4", "w5", "p1", "p2", "p3", "p4", "p5", "o1", "o2", "o3", "o4", "o5", "o6", "c1", "c2", "c3", "c4", "other", "conformance"}
 
 // controlPlane is the control plane that all tests share.
 type controlPlane struct {

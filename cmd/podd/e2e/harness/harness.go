@@ -18,11 +18,12 @@ import (
 // PollInterval is the interval at which tests check a condition that they can only poll.
 const PollInterval = 10 * time.Millisecond
 
-// parallelTests is the number of tests that run at the same time, unless the flag -parallel is given.
-// The tests spend most of their time waiting.
+// parallelTests is the default number of tests that run at the same time. The tests spend most of their
+// time waiting.
 const parallelTests = "6"
 
-// Main calls RunInTempDir(run), and then calls Exit with its results. If the tests run on CRI-O, Main
+// Main parses the flags, runs at most parallelTests tests at the same time unless the flag -parallel is
+// given, calls RunInTempDir(run), and then calls Exit with its results. If the tests run on CRI-O, Main
 // does this in a child process with shared mounts; see stack.ShareMounts.
 func Main(run func(dir string) (exitCode int, err error)) {
 	setParallelTests()
