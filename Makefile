@@ -96,8 +96,8 @@ packagetests:
 	$(UNIT) $$(go list ./... | grep -vxF $(addprefix -e ,$(filter-out $(NORACE),$(CONCURRENT))))
 	$(RACE) $(filter-out podd/reconcile,$(CONCURRENT))
 
-# Too many synctest bubbles in one process kill the race detector (go.dev/issue/78156), so
-# reconcile has several. BUSY lists the tests that use most of the time. Two long tests of reconcile
+# Too many synctest bubbles in one process crash the race detector (go.dev/issue/78156), so the tests
+# of reconcile run in several processes. BUSY lists the tests that take most of the time. Two long tests
 # check values that do not depend on races. The race detector sees their goroutines in the other tests
 # and in one of the four seeds of TestChurn.
 BUSY := PoddDies|OldSnapshots|Suspend|StartLimit|SlowObserver|ConcurrentInstances|StopDuringStart|Probes|LostSandbox|Reapplied|ShowNothingPrivate

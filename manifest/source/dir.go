@@ -71,9 +71,9 @@ func (d *Dir) AcceptEmpty(ctx context.Context) error {
 const (
 	// minEventDelay is how long podd collects events before it checks the files.
 	minEventDelay = 2 * time.Millisecond
-	// scanPauseFactor times the duration of the last check is the pause after it, but at most
-	// maxScanPause. So podd checks at once after a single change, but does not check all files of a
-	// large directory again after every change.
+	// After a check, podd pauses for scanPauseFactor times the duration of this check, at most
+	// maxScanPause. So podd soon reads a single change, but does not check all files of a large
+	// directory again after every change.
 	scanPauseFactor = 9
 	maxScanPause    = 200 * time.Millisecond
 	// removeDelay is how long a file must be missing before its pods are removed. It is longer

@@ -94,7 +94,7 @@ func TestEndpoints_Idle(t *testing.T) {
 		return endpoint.Open(ctx, p.endpointOptions)
 	}
 	endpoints, err := open()
-	for errors.Is(err, unix.EADDRINUSE) { // another program has begun to use one of the addresses
+	for retry := 0; retry < 10 && errors.Is(err, unix.EADDRINUSE); retry++ { // another program has begun to use one of the addresses
 		endpoints, err = open()
 	}
 	if err != nil {
