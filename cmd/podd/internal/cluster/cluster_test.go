@@ -61,7 +61,7 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		ctx, cancel := context.WithCancel(t.Context())
 		l.cluster = New(*o)
 		done := l.connect(ctx, l.API)
-		l.advance(2 * time.Second)
+		clustertest.Advance(2 * time.Second)
 		test(l)
 		cancel()
 		<-done
@@ -86,12 +86,6 @@ func (l *testNode) connect(ctx context.Context, api *clustertest.API) (done <-ch
 		l.cluster.runConnection(ctx, c, nil, l.state, s, l.cluster.credentials.KubeconfigVersion())
 	}()
 	return ended
-}
-
-// advance lets d pass in the bubble and waits until all goroutines are blocked.
-func (l *testNode) advance(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
 }
 
 // takeProblems returns the arguments of OnProblem since the last call of takeProblems.
@@ -127,7 +121,7 @@ func TestRun(t *testing.T) {
 		v := *l.state.View()
 		v.Revision++
 		l.state.Publish(&v)
-		l.advance(time.Second)
+		clustertest.Advance(time.Second)
 		if n := l.CountRequests("PATCH nodes"); n[0] != 0 {
 			t.Errorf("new View with the same Node: got %d patches of the Node, want none", n[0])
 		}
@@ -145,9 +139,9 @@ func TestRun(t *testing.T) {
 // TestRun_Idle checks the number of requests of an idle node.
 func TestRun_Idle(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		l.advance(10 * time.Minute)
+		clustertest.Advance(10 * time.Minute)
 		l.CountRequests()
-		l.advance(time.Hour)
+		clustertest.Advance(time.Hour)
 		n := l.CountRequests("PUT leases", "PATCH nodes", "WATCH nodes", "GET nodes", "GET leases", "POST nodes")
 		if n[0] < 330 || n[0] > 360 || n[1] < 11 || n[1] > 13 || n[2] > 12 || n[3]+n[4]+n[5] > 0 {
 			t.Errorf("requests in an hour: got %d PUT leases, %d PATCH nodes, %d WATCH nodes, %d others; want 330 to 360, 11 to 13, at most 12, no others", n[0], n[1], n[2], n[3]+n[4]+n[5])
@@ -178,7 +172,7 @@ func TestRun_Outage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
 				l.Change(func() { l.Fault = c.fault; l.InterruptWatches() })
-				l.advance(10 * time.Minute)
+				clustertest.Advance(10 * time.Minute)
 				problems := l.takeProblems()
 				if len(problems) != 1 || !strings.Contains(problems[0], c.want) {
 					t.Errorf("got problems %q, want one problem that contains %q", problems, c.want)
@@ -194,11 +188,11 @@ func TestRun_Outage(t *testing.T) {
 					l.Fault = nil
 				})
 				// A hanging request first has to time out.
-				l.advance(5*time.Second + map[bool]time.Duration{true: apiserver.RequestTimeout}[c.name == "slow"])
+				clustertest.Advance(5*time.Second + map[bool]time.Duration{true: apiserver.RequestTimeout}[c.name == "slow"])
 				if l.readyStatus() != v1.ConditionTrue {
 					t.Errorf("5s after the outage: got Ready %s, want True", l.readyStatus())
 				}
-				l.advance(10 * time.Second)
+				clustertest.Advance(10 * time.Second)
 				if problems := l.takeProblems(); len(problems) != 1 || problems[0] != "" {
 					t.Errorf("after the outage: got problems %q, want [\"\"], because no problem is left", problems)
 				}
@@ -221,9 +215,9 @@ func TestRun_KubeconfigChanges(t *testing.T) {
 	runNode(t, func(_ *testNode, o *Options) { o.Credential.Kubeconfig = file }, func(l *testNode) {
 		for _, invalid := range []string{"", valid[:60], clustertest.Kubeconfig} {
 			write(invalid)
-			l.advance(15 * time.Second)
+			clustertest.Advance(15 * time.Second)
 			l.CountRequests()
-			l.advance(time.Minute)
+			clustertest.Advance(time.Minute)
 			if n := l.CountRequests("PUT leases"); n[0] < 5 {
 				t.Errorf("kubeconfig %q: got %d Lease renewals in 1m, want at least 5 with the last valid kubeconfig", invalid, n[0])
 			}
@@ -232,9 +226,9 @@ func TestRun_KubeconfigChanges(t *testing.T) {
 			}
 		}
 		write(valid + "# changed\n")
-		l.advance(15 * time.Second)
+		clustertest.Advance(15 * time.Second)
 		l.CountRequests()
-		l.advance(time.Minute)
+		clustertest.Advance(time.Minute)
 		if n := l.CountRequests("PUT leases"); n[0] > 0 {
 			t.Errorf("after a change to another valid kubeconfig: got %d Lease renewals over the previous connection in 1m, want none", n[0])
 		}
@@ -267,12 +261,12 @@ func TestProblemReporter(t *testing.T) {
 func TestRun_NodeDeleted(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.Change(func() { l.PutNode(l.Node, "DELETED"); l.Lease = nil })
-		l.advance(time.Minute)
+		clustertest.Advance(time.Minute)
 		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "node n1 was deleted") || l.StoredNode() != nil || l.Lease != nil {
 			t.Errorf("after the deletion: got problems %q, node %v, lease %v; want one problem that contains \"node n1 was deleted\", no Node and no Lease", problems, l.StoredNode(), l.Lease)
 		}
 		l.Change(func() { l.PutNode(&v1.Node{}, "ADDED") })
-		l.advance(2 * time.Second)
+		clustertest.Advance(2 * time.Second)
 		if problems := l.takeProblems(); l.readyStatus() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.Lease == nil || l.Lease.OwnerReferences[0].UID != l.StoredNode().UID {
 			t.Errorf("after another client created the Node: got problems %q, node %v, lease %v; want [\"\"] (no problem is left), a ready Node, and a Lease with the Node as owner", problems, l.StoredNode(), l.Lease)
 		}
@@ -288,7 +282,7 @@ func TestRun_NoRegister(t *testing.T) {
 			t.Errorf("before another client created the Node: got problems %q, node %v; want one problem that contains \"--register-node=false\", and no Node", problems, l.StoredNode())
 		}
 		l.Change(func() { l.PutNode(&v1.Node{}, "ADDED") })
-		l.advance(2 * time.Second)
+		clustertest.Advance(2 * time.Second)
 		if l.readyStatus() != v1.ConditionTrue || l.Lease == nil {
 			t.Errorf("after another client created the Node: got node %v, lease %v; want a ready Node and a Lease", l.StoredNode(), l.Lease)
 		}
@@ -322,7 +316,7 @@ func TestReachable(t *testing.T) {
 			{"errors after an outage", failing, true},
 		} {
 			l.Change(func() { l.Fault = step.fault; l.InterruptWatches() })
-			l.advance(time.Minute)
+			clustertest.Advance(time.Minute)
 			if got := l.cluster.Reachable(); got != step.want {
 				t.Errorf("%s: got reachable %t, want %t", step.name, got, step.want)
 			}

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/backoff"
 	"podd/cmd/podd/internal/cluster/clustertest"
@@ -47,8 +45,8 @@ func runConfigNode(t *testing.T, annotation string, prepare func(*configNode, *O
 	runNode(t, func(l *testNode, o *Options) {
 		c.testNode = l
 		l.PutNode(&v1.Node{}, "ADDED")
-		c.annotate(annotation)
-		l.PutObject("configmaps", configMapOf("c1", "kubelet", "1", "other", "2"), "ADDED")
+		c.AnnotateNode(configsource.Annotation, annotation)
+		l.PutObject("configmaps", clustertest.NewConfigMap("c1", "kubelet", "1", "other", "2"), "ADDED")
 		o.OnConfigSource = func(s configsource.Source) {
 			c.mu.Lock()
 			c.calls, c.lastVersion = append(c.calls, describe(s)), s.ResourceVersion
@@ -58,26 +56,6 @@ func runConfigNode(t *testing.T, annotation string, prepare func(*configNode, *O
 			prepare(c, o)
 		}
 	}, func(*testNode) { test(c) })
-}
-
-// configMapOf returns the ConfigMap default/conf. data contains keys and values alternately.
-func configMapOf(uid types.UID, data ...string) *v1.ConfigMap {
-	m := &v1.ConfigMap{ObjectMeta: clustertest.Meta("conf"), Data: map[string]string{}}
-	m.UID = uid
-	for i := 0; i < len(data); i += 2 {
-		m.Data[data[i]] = data[i+1]
-	}
-	return m
-}
-
-// annotate sets the annotation of the Node, or removes it if value is "". The caller must hold Mu unless
-// the node has not started yet.
-func (c *configNode) annotate(value string) {
-	n := c.Node.DeepCopy()
-	if metav1.SetMetaDataAnnotation(&n.ObjectMeta, configsource.Annotation, value); value == "" {
-		delete(n.Annotations, configsource.Annotation)
-	}
-	c.PutNode(n, "MODIFIED")
 }
 
 // checkCalls checks the calls of OnConfigSource since the last check. Each call must begin with the
@@ -95,7 +73,7 @@ func (c *configNode) checkCalls(when string, want ...string) {
 // TestConfigSource_NotUsed checks that podd sends no request for the ConfigMap without OnConfigSource.
 func TestConfigSource_NotUsed(t *testing.T) {
 	runConfigNode(t, "default/conf", func(_ *configNode, o *Options) { o.OnConfigSource = nil }, func(c *configNode) {
-		c.advance(time.Hour)
+		clustertest.Advance(time.Hour)
 		if n := c.CountRequests("GET configmaps", "WATCH configmaps"); n[0]+n[1] > 0 {
 			t.Errorf("got %d lists and %d watches, want none", n[0], n[1])
 		}
@@ -116,28 +94,28 @@ func TestConfigSource_Reconnect(t *testing.T) {
 	runConfigNode(t, "default/conf", func(_ *configNode, o *Options) { o.Credential.Kubeconfig = file }, func(c *configNode) {
 		c.checkCalls("at the start", `default/conf/kubelet c1 "1" `)
 		write(valid + "# changed\n")
-		c.advance(15 * time.Second)
-		c.Change(func() { c.PutObject("configmaps", configMapOf("c1", "kubelet", "2"), "MODIFIED") })
+		clustertest.Advance(15 * time.Second)
+		c.Change(func() { c.PutObject("configmaps", clustertest.NewConfigMap("c1", "kubelet", "2"), "MODIFIED") })
 		c.checkCalls("after the end of the connection")
 
 		ctx, cancel := context.WithCancel(c.t.Context())
 		other := &configNode{testNode: &testNode{API: &clustertest.API{Version: 100, Service: "s1"}, t: t}}
 		other.PutNode(&v1.Node{}, "ADDED")
-		other.annotate("default/conf")
-		other.PutObject("configmaps", configMapOf("c1", "kubelet", "1"), "ADDED")
+		other.AnnotateNode(configsource.Annotation, "default/conf")
+		other.PutObject("configmaps", clustertest.NewConfigMap("c1", "kubelet", "1"), "ADDED")
 		same := other.Objects["configmaps/default/conf"]
 		same.SetResourceVersion(c.lastVersion)
 		other.Fault = func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 		done := c.connect(ctx, other.API)
-		c.advance(time.Minute)
+		clustertest.Advance(time.Minute)
 		c.checkCalls("while the next API server is unreachable")
 		if c.cluster.Reachable() {
 			t.Error("while the next API server is unreachable: got reachable, want not reachable")
 		}
 		other.Change(func() { other.Fault = nil })
-		c.advance(backoff.MaxWait)
+		clustertest.Advance(backoff.MaxWait)
 		c.checkCalls("after the next connection found the same content")
-		other.Change(func() { other.annotate("") })
+		other.Change(func() { other.AnnotateNode(configsource.Annotation, "") })
 		c.checkCalls("after the annotation was removed", "none")
 		cancel()
 		<-done

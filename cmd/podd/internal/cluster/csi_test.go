@@ -148,7 +148,7 @@ func (l *testNode) addAttachedDiskPod(va *storage.VolumeAttachment) {
 		l.PutObject("volumeattachments", va, "ADDED")
 		l.PutDiskPod()
 	})
-	l.advance(time.Second)
+	clustertest.Advance(time.Second)
 }
 
 // TestAttachment checks that podd treats a volume as attached if three conditions are met: the
@@ -166,7 +166,7 @@ func TestAttachment(t *testing.T) {
 			t.Errorf("attached, but not in volumesInUse: got attached %t, reason %+v; want attached false, a reason with WillExist", attached(), missing)
 		}
 		l.Change(func() { l.Fault = nil; l.SetVolumesAttached() })
-		l.advance(10 * time.Second)
+		clustertest.Advance(10 * time.Second)
 		if n := l.StoredNode(); len(n.Status.VolumesInUse) != 1 || n.Status.VolumesInUse[0] != clustertest.DiskVolume {
 			t.Fatalf("after an update of the Node's status: got volumesInUse %v, want [%s]", n.Status.VolumesInUse, clustertest.DiskVolume)
 		}
@@ -177,12 +177,12 @@ func TestAttachment(t *testing.T) {
 			va.Status.AttachError = &storage.VolumeError{Message: "no such disk"}
 			l.PutObject("volumeattachments", va, "MODIFIED")
 		})
-		l.advance(time.Minute)
+		clustertest.Advance(time.Minute)
 		if missing := l.missingAttachment(); missing != (manifest.MissingObject{Message: "AttachVolume.Attach failed: no such disk"}) {
 			t.Errorf("attach failed: got reason %+v, want only the attacher's error \"no such disk\"", missing)
 		}
 		l.Change(func() { l.SetVolumesAttached(clustertest.DiskVolume) })
-		l.advance(time.Second)
+		clustertest.Advance(time.Second)
 		if attached() {
 			t.Error("in volumesAttached, but not confirmed by the VolumeAttachment: got attached, want not attached")
 		}
@@ -190,23 +190,23 @@ func TestAttachment(t *testing.T) {
 			va.Status = storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"device": "x"}}
 			l.PutObject("volumeattachments", va, "MODIFIED")
 		})
-		l.advance(apiserver.MaxUncachedWait)
+		clustertest.Advance(apiserver.MaxUncachedWait)
 		if got := l.objects().Cluster.AttachedVolumes[va.Name]; got["device"] != "x" {
 			t.Fatalf("confirmed by the VolumeAttachment: got metadata %v, reason %+v; want the metadata device=x", got, l.missingAttachment())
 		}
 		l.CountRequests()
-		l.advance(10 * time.Minute)
+		clustertest.Advance(10 * time.Minute)
 		if c := l.CountRequests("GET volumeattachments", "GET persistentvolumeclaims", "GET persistentvolumes", "PATCH nodes"); c[0] != 0 || c[1] > 10 || c[2] != 0 || c[3] > 4 {
 			t.Errorf("ten minutes without changes: got %d GETs of VolumeAttachments, %d GETs of claims, %d GETs of volumes, %d patches of the Node; want no GETs of VolumeAttachments and volumes, at most 10 GETs of claims, at most 4 patches", c[0], c[1], c[2], c[3])
 		}
 		drivers.set(func() { drivers.inUse = []csi.VolumeID{{Driver: clustertest.DiskDriver, Handle: "h"}} })
 		l.Change(func() { l.PutPod(clustertest.NewPodWithVolumes("a", clustertest.ClaimVolume("data")), "DELETED") })
-		l.advance(time.Second)
+		clustertest.Advance(time.Second)
 		if n := l.StoredNode(); len(n.Status.VolumesInUse) != 1 {
 			t.Errorf("pod deleted, volume still on this node: got volumesInUse %v, want one volume", n.Status.VolumesInUse)
 		}
 		drivers.set(func() { drivers.inUse = nil })
-		l.advance(time.Second)
+		clustertest.Advance(time.Second)
 		if n := l.StoredNode(); len(n.Status.VolumesInUse) != 0 {
 			t.Errorf("volume removed from this node: got volumesInUse %v, want none", n.Status.VolumesInUse)
 		}
@@ -230,7 +230,7 @@ func TestReportExpansions(t *testing.T) {
 			p := clustertest.NewPodWithVolumes("b", clustertest.ClaimVolume("other"))
 			l.PutPod(p, "ADDED")
 		})
-		l.advance(apiserver.MaxUncachedWait)
+		clustertest.Advance(apiserver.MaxUncachedWait)
 		l.Change(func() {
 			pv := l.Objects["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
 			pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("2Gi")
@@ -241,16 +241,16 @@ func TestReportExpansions(t *testing.T) {
 			c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
 			l.PutObject("persistentvolumeclaims", c, "MODIFIED")
 		})
-		l.advance(90 * time.Second) // podd reads a bound claim at this interval
+		clustertest.Advance(90 * time.Second) // podd reads a bound claim at this interval
 		if o := l.objects(); o.Claims[key].Status.AllocatedResources == nil {
 			t.Fatalf("before the expansion: got claim status %+v, want one with allocatedResources", o.Claims[key].Status)
 		}
-		l.advance(time.Second)
+		clustertest.Advance(time.Second)
 		l.CountRequests()
 		drivers.set(func() {
 			drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: clustertest.DiskDriver, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
 		})
-		l.advance(time.Second)
+		clustertest.Advance(time.Second)
 		if c := l.CountRequests("GET persistentvolumeclaims"); c[0] != 2 { // the first GET notices the patched claim; the second GET starts a lookup of claim and volume
 			t.Errorf("after the expansion of one volume: got %d GETs of claims, want 2", c[0])
 		}
@@ -259,7 +259,7 @@ func TestReportExpansions(t *testing.T) {
 			t.Errorf("after the expansion: got claim status %+v, want capacity 2Gi, no allocatedResourceStatuses, and only the condition Other", s)
 		}
 		l.CountRequests()
-		l.advance(time.Hour)
+		clustertest.Advance(time.Hour)
 		if c := l.CountRequests("PATCH persistentvolumeclaims"); c[0] > 0 {
 			t.Errorf("in the hour after the update: got %d more patches of claims, want none", c[0])
 		}
@@ -305,7 +305,7 @@ func TestAttachment_Limit(t *testing.T) {
 			withDrivers(t, drivers, func(l *testNode) {
 				l.putDriver(test.period, "ADDED")
 				l.addFailedDiskPod(test.code)
-				l.advance(20 * time.Second)
+				clustertest.Advance(20 * time.Second)
 				want := manifest.MissingObject{Message: "AttachVolume.Attach failed: too many"}
 				if got := l.missingAttachment(); got != want {
 					t.Errorf("before refs.AttachTimeout: got reason %+v, want %+v", got, want)
@@ -314,11 +314,11 @@ func TestAttachment_Limit(t *testing.T) {
 				if limit := l.publishedLimit(); updates > 0 != test.isLimit || limit == 1 != test.isLimit {
 					t.Errorf("after the first error: got %d updates, limit %d in the CSINode; want updates %t", updates, limit, test.isLimit)
 				}
-				l.advance(refs.AttachTimeout - 30*time.Second)
+				clustertest.Advance(refs.AttachTimeout - 30*time.Second)
 				if got := l.missingAttachment(); got != want {
 					t.Errorf("shortly before refs.AttachTimeout: got reason %+v, want %+v", got, want)
 				}
-				l.advance(20 * time.Second)
+				clustertest.Advance(20 * time.Second)
 				want.ExceedsAttachLimit = test.isLimit
 				if got := l.missingAttachment(); got != want {
 					t.Errorf("after refs.AttachTimeout: got reason %+v, want %+v", got, want)
@@ -326,7 +326,7 @@ func TestAttachment_Limit(t *testing.T) {
 				drivers.takeUpdates()
 				l.Change(func() { l.PutPod(clustertest.NewPodWithVolumes("a", clustertest.ClaimVolume("data")), "DELETED") })
 				l.putDriver(test.period*2, "MODIFIED")
-				l.advance(10 * time.Minute)
+				clustertest.Advance(10 * time.Minute)
 				if n := drivers.takeUpdates(); n > 0 {
 					t.Errorf("after the deletion of the pod and a change of the period: got %d updates, want none", n)
 				}

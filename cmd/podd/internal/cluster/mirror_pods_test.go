@@ -33,7 +33,7 @@ func TestRun_MirrorPods(t *testing.T) {
 			v.Revision++
 			v.Pods = pods
 			l.state.Publish(&v)
-			l.advance(time.Second)
+			clustertest.Advance(time.Second)
 		}
 		check("without a static pod", 0, "")
 		static := clustertest.NewStaticPod(t, clustertest.WebManifest)
@@ -69,7 +69,7 @@ func TestRun_LoopbackIP(t *testing.T) {
 			v.Revision++
 			v.Pods = []*server.PodView{{Pod: static, Rule: "rule", Exists: true}}
 			l.state.Publish(&v)
-			l.advance(time.Second)
+			clustertest.Advance(time.Second)
 			if m := l.StoredPod("default", "web-n1"); m == nil || m.Status.HostIP != ip {
 				t.Errorf("got mirror pod %+v, want one with the hostIP %s", m, ip)
 			}

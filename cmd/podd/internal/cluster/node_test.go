@@ -7,6 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/cmd/podd/internal/cluster/clustertest"
 )
 
 // TestRun_NewHost checks that the first status of a new host sets the extended resources of an existing
@@ -31,7 +33,7 @@ func TestRun_NewHost(t *testing.T) {
 			n := l.StoredNode().DeepCopy()
 			n.Status.Capacity[gpu], n.Status.Allocatable[gpu] = resource.MustParse("3"), resource.MustParse("3")
 			l.Change(func() { l.PutNode(n, "MODIFIED") })
-			l.advance(10 * time.Minute)
+			clustertest.Advance(10 * time.Minute)
 			check("after a change by an administrator", 3)
 		})
 	}

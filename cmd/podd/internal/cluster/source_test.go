@@ -38,7 +38,7 @@ func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.
 				t.Error(err)
 			}
 		}()
-		l.advance(0)
+		clustertest.Advance(0)
 		test(l, func() *manifest.Batch { synctest.Wait(); return last })
 		cancel()
 		<-done
@@ -90,7 +90,7 @@ func TestSource(t *testing.T) {
 			l.Version++
 			l.ForgetChanges()
 		})
-		l.advance(time.Minute)
+		clustertest.Advance(time.Minute)
 		b := last()
 		if b.IsComplete || clustertest.PodNames(b.Pods) != "a" || len(b.Problems) != 1 || !strings.Contains(b.Problems[0].Message, path) {
 			t.Errorf("data lost: got batch %+v, want an incomplete batch with pod a, and one problem that contains %q", b, path)
@@ -100,7 +100,7 @@ func TestSource(t *testing.T) {
 			l.Service, l.Version = "s1", l.Version+1
 			l.ForgetChanges()
 		})
-		l.advance(time.Minute)
+		clustertest.Advance(time.Minute)
 		if b := last(); !b.IsComplete || len(b.Pods)+len(b.Problems) > 0 {
 			t.Errorf("data restored without pod a: got batch %+v, want a complete batch without pods and problems", b)
 		}

@@ -143,7 +143,7 @@ func TestUnreportedExit(t *testing.T) {
 				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // a real runtime also needs time to respond
 				n.start(apiserver.ObjectKey(p))
 				defer func() { n.stop() }()
-				l.advance(20 * time.Second)
+				clustertest.Advance(20 * time.Second)
 				if got := l.StoredPod("default", "job").Status; got.Phase != v1.PodRunning {
 					t.Fatalf("before the exit: got %+v, want phase Running", got)
 				}
@@ -160,7 +160,7 @@ func TestUnreportedExit(t *testing.T) {
 				if c.reportedAfter == 0 {
 					wait = time.Hour
 				}
-				l.advance(wait)
+				clustertest.Advance(wait)
 				l.Change(func() {
 					for _, phase := range phases {
 						if phase == v1.PodFailed || phase == v1.PodSucceeded {
@@ -171,7 +171,7 @@ func TestUnreportedExit(t *testing.T) {
 				if c.reportedAfter == 0 {
 					return
 				}
-				l.advance(time.Minute)
+				clustertest.Advance(time.Minute)
 				got := l.StoredPod("default", "job").Status
 				if end := got.ContainerStatuses[0].State.Terminated; got.Phase != v1.PodSucceeded || end == nil || end.ExitCode != 0 {
 					t.Errorf("after the runtime has reported the exit code: got phase %s, containers %+v; want Succeeded with exit code 0", got.Phase, got.ContainerStatuses)

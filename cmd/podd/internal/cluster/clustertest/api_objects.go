@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
@@ -163,4 +164,24 @@ func (f *API) PutObject(resource string, o apiserver.Object, event string) {
 // Meta returns the metadata of an object in the namespace default.
 func Meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "default", Name: name}
+}
+
+// NewConfigMap returns the ConfigMap default/conf. data contains keys and values alternately.
+func NewConfigMap(uid types.UID, data ...string) *v1.ConfigMap {
+	m := &v1.ConfigMap{ObjectMeta: Meta("conf"), Data: map[string]string{}}
+	m.UID = uid
+	for i := 0; i < len(data); i += 2 {
+		m.Data[data[i]] = data[i+1]
+	}
+	return m
+}
+
+// AnnotateNode sets an annotation of the Node, or removes it if value is "". The caller must hold Mu unless
+// the code under test has not started yet.
+func (f *API) AnnotateNode(key, value string) {
+	n := f.Node.DeepCopy()
+	if metav1.SetMetaDataAnnotation(&n.ObjectMeta, key, value); value == "" {
+		delete(n.Annotations, key)
+	}
+	f.PutNode(n, "MODIFIED")
 }

@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/cluster/apiserver"
 	"podd/cmd/podd/internal/cluster/backoff"
@@ -75,8 +74,8 @@ func runFollower(t *testing.T, annotation string, prepare, test func(*testFollow
 	synctest.Test(t, func(t *testing.T) {
 		c := &testFollower{API: &clustertest.API{Version: 1}, t: t}
 		c.PutNode(&v1.Node{}, "ADDED")
-		c.annotate(annotation)
-		c.PutObject("configmaps", configMapOf("c1", "kubelet", "1", "other", "2"), "ADDED")
+		c.AnnotateNode(Annotation, annotation)
+		c.PutObject("configmaps", clustertest.NewConfigMap("c1", "kubelet", "1", "other", "2"), "ADDED")
 		if prepare != nil {
 			prepare(c)
 		}
@@ -118,26 +117,6 @@ func (c *testFollower) takeErrors() []error {
 	return errs
 }
 
-// configMapOf returns the ConfigMap default/conf. data contains keys and values alternately.
-func configMapOf(uid types.UID, data ...string) *v1.ConfigMap {
-	m := &v1.ConfigMap{ObjectMeta: clustertest.Meta("conf"), Data: map[string]string{}}
-	m.UID = uid
-	for i := 0; i < len(data); i += 2 {
-		m.Data[data[i]] = data[i+1]
-	}
-	return m
-}
-
-// annotate sets the annotation of the Node, or removes it if value is "". The caller must hold Mu unless
-// the Follower has not started yet.
-func (c *testFollower) annotate(value string) {
-	n := c.Node.DeepCopy()
-	if metav1.SetMetaDataAnnotation(&n.ObjectMeta, Annotation, value); value == "" {
-		delete(n.Annotations, Annotation)
-	}
-	c.PutNode(n, "MODIFIED")
-}
-
 // checkCalls checks the calls of OnChange since the last check. Each call must begin with the
 // corresponding string in want.
 func (c *testFollower) checkCalls(when string, want ...string) {
@@ -161,25 +140,30 @@ func TestFollower(t *testing.T) {
 		c.Change(func() { c.PutNode(c.Node.DeepCopy(), "MODIFIED") })
 		clustertest.Advance(time.Hour)
 		c.checkCalls("without a change")
-		c.Change(func() { c.PutObject("configmaps", configMapOf("c1", "kubelet", "2", "other", "2"), "MODIFIED") })
+		c.Change(func() {
+			c.PutObject("configmaps", clustertest.NewConfigMap("c1", "kubelet", "2", "other", "2"), "MODIFIED")
+		})
 		c.checkCalls("after a change of the content", second)
-		c.Change(func() { c.InterruptWatches(); c.PutObject("configmaps", configMapOf("c1", "kubelet", "1"), "MODIFIED") })
+		c.Change(func() {
+			c.InterruptWatches()
+			c.PutObject("configmaps", clustertest.NewConfigMap("c1", "kubelet", "1"), "MODIFIED")
+		})
 		clustertest.Advance(apiserver.MaxUncachedWait)
 		c.checkCalls("after a change between two watches", first)
-		c.Change(func() { c.PutObject("configmaps", configMapOf("c1"), "DELETED") })
+		c.Change(func() { c.PutObject("configmaps", clustertest.NewConfigMap("c1"), "DELETED") })
 		clustertest.Advance(time.Hour)
 		c.checkCalls("after the deletion of the ConfigMap", missing)
-		c.Change(func() { c.PutObject("configmaps", configMapOf("c2", "kubelet", "1"), "ADDED") })
+		c.Change(func() { c.PutObject("configmaps", clustertest.NewConfigMap("c2", "kubelet", "1"), "ADDED") })
 		c.checkCalls("after the ConfigMap was created again", `default/conf/kubelet c2 "1" `)
-		c.Change(func() { c.PutObject("configmaps", configMapOf("c2", "other", "1"), "MODIFIED") })
+		c.Change(func() { c.PutObject("configmaps", clustertest.NewConfigMap("c2", "other", "1"), "MODIFIED") })
 		c.checkCalls("after the key was removed", `default/conf/kubelet c2 "" ConfigMap default/conf has no key "kubelet"`)
-		c.Change(func() { c.PutObject("configmaps", configMapOf("c2", "kubelet", ""), "MODIFIED") })
+		c.Change(func() { c.PutObject("configmaps", clustertest.NewConfigMap("c2", "kubelet", ""), "MODIFIED") })
 		c.checkCalls("after the key was added with an empty value", `default/conf/kubelet c2 "" `)
 		c.Change(func() {
-			c.PutObject("configmaps", configMapOf("c2", "kubelet", strings.Repeat("a", MaxSize+1)), "MODIFIED")
+			c.PutObject("configmaps", clustertest.NewConfigMap("c2", "kubelet", strings.Repeat("a", MaxSize+1)), "MODIFIED")
 		})
 		c.checkCalls("after the value became too long", `default/conf/kubelet c2 "" key "kubelet" of ConfigMap default/conf is 1048577 bytes long; must be at most 1048576`)
-		c.Change(func() { c.annotate("") })
+		c.Change(func() { c.AnnotateNode(Annotation, "") })
 		c.checkCalls("after the annotation was removed", "none")
 		c.CountRequests()
 		clustertest.Advance(2 * time.Hour)
@@ -194,17 +178,17 @@ func TestFollower(t *testing.T) {
 func TestFollower_Annotation(t *testing.T) {
 	runFollower(t, "", nil, func(c *testFollower) {
 		c.checkCalls("at the start without the annotation", "none")
-		c.Change(func() { c.annotate("default/conf") })
+		c.Change(func() { c.AnnotateNode(Annotation, "default/conf") })
 		c.checkCalls("after the annotation was set", `default/conf/kubelet c1 "1" `)
-		c.Change(func() { c.annotate("default/conf/other") })
+		c.Change(func() { c.AnnotateNode(Annotation, "default/conf/other") })
 		c.checkCalls("after the key was changed", `default/conf/other c1 "2" `)
-		c.Change(func() { c.annotate("default/conf/missing") })
+		c.Change(func() { c.AnnotateNode(Annotation, "default/conf/missing") })
 		c.checkCalls("after the key was changed to a missing one", `default/conf/missing c1 "" ConfigMap default/conf has no key "missing"`)
-		c.Change(func() { c.annotate("team/conf") })
+		c.Change(func() { c.AnnotateNode(Annotation, "team/conf") })
 		c.checkCalls("after the ConfigMap was changed to a missing one", `team/conf/kubelet  "" ConfigMap team/conf does not exist`)
-		c.Change(func() { c.annotate("conf") })
+		c.Change(func() { c.AnnotateNode(Annotation, "conf") })
 		c.checkCalls("after the annotation became invalid", `//  "" annotation podd/config-source of node n1: "conf": must be NAMESPACE/NAME or NAMESPACE/NAME/KEY`)
-		c.Change(func() { c.annotate("default/conf") })
+		c.Change(func() { c.AnnotateNode(Annotation, "default/conf") })
 		c.checkCalls("after the annotation became valid", `default/conf/kubelet c1 "1" `)
 		c.CountRequests()
 		clustertest.Advance(apiserver.ObjectWatchTimeout * 2)
@@ -213,7 +197,7 @@ func TestFollower_Annotation(t *testing.T) {
 		}
 		c.Change(func() { c.PutNode(c.Node, "DELETED") })
 		clustertest.Advance(time.Minute)
-		c.Change(func() { c.PutObject("configmaps", configMapOf("c1", "kubelet", "3"), "MODIFIED") })
+		c.Change(func() { c.PutObject("configmaps", clustertest.NewConfigMap("c1", "kubelet", "3"), "MODIFIED") })
 		c.checkCalls("after the deletion of the Node and a change of the ConfigMap", `default/conf/kubelet c1 "3" `)
 	})
 }
@@ -258,7 +242,7 @@ func TestFollower_Outage(t *testing.T) {
 		if errs := c.takeErrors(); len(errs) == 0 || !apierrors.IsInternalError(errs[len(errs)-1]) {
 			t.Errorf("while the API server returns an error: got reported errors %v, want errors with status 500", errs)
 		}
-		c.Change(func() { c.annotate("") })
+		c.Change(func() { c.AnnotateNode(Annotation, "") })
 		c.checkCalls("after the annotation was removed", "none")
 		if errs := c.takeErrors(); len(errs) != 1 || errs[0] != nil {
 			t.Errorf("after the annotation was removed: got reported errors %v, want one nil, because no problem is left", errs)
