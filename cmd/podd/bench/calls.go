@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"podd/cmd/podd/e2e/freeport"
 )
 
 // callCounter reads the number of CRI calls from containerd's metrics.
@@ -15,11 +16,11 @@ type callCounter struct{ address string }
 
 // newCallCounter finds a free port for the metrics.
 func newCallCounter() (*callCounter, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
-		return nil, fmt.Errorf("finding a free port for the metrics of containerd: %w", err)
+		return nil, err
 	}
-	return &callCounter{l.Addr().String()}, l.Close()
+	return &callCounter{fmt.Sprintf("127.0.0.1:%d", port)}, nil
 }
 
 func (c *callCounter) containerdConfig() string {

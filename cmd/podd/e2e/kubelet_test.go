@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +21,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/e2e/controlplane"
+	"podd/cmd/podd/e2e/freeport"
 	"podd/server/pki"
 )
 
@@ -123,19 +123,13 @@ func readChannel(t testing.TB, conn *websocket.Conn, channel byte, want string) 
 	return got.String()
 }
 
-// freePort returns a free port that the kernel does not assign to connections. The kernel assigns
-// ports from 32768 on.
 func freePort(t testing.TB) int {
 	t.Helper()
-	for range 100 {
-		port := 20000 + rand.IntN(10000)
-		if ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			ln.Close()
-			return port
-		}
+	port, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port")
-	return 0
+	return port
 }
 
 // TestKubeletAPI checks pods, logs, exec, attach, port-forward and run, with the requests of

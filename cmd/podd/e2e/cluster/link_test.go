@@ -31,16 +31,7 @@ func (a *agent) connectThroughLink() *link {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(plane.dir, a.node+".kubeconfig"))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	file := filepath.Join(a.dir, "kubeconfig")
-	config := strings.ReplaceAll(string(text), plane.url, "https://"+listener.Addr().String())
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	a.flags = append(a.flags, "--kubeconfig", file)
+	a.useServer(listener.Addr().String())
 	l := &link{listener: listener, target: strings.TrimPrefix(plane.url, "https://")}
 	var accepting sync.WaitGroup
 	accepting.Go(func() { l.accept(a.t) })
@@ -50,6 +41,23 @@ func (a *agent) connectThroughLink() *link {
 		l.cut()
 	})
 	return l
+}
+
+// useServer makes the agent use a kubeconfig with this address of an API server, and returns the name of the
+// file. It must be called before the agent starts.
+func (a *agent) useServer(address string) (file string) {
+	a.t.Helper()
+	text, err := os.ReadFile(filepath.Join(plane.dir, a.node+".kubeconfig"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	file = filepath.Join(a.dir, "kubeconfig")
+	config := strings.ReplaceAll(string(text), plane.url, "https://"+address)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	a.flags = append(a.flags, "--kubeconfig", file)
+	return file
 }
 
 // accept forwards each connection until the listener is closed.

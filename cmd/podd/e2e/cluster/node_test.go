@@ -201,18 +201,16 @@ func TestAPIServerUnresponsive(t *testing.T) {
 	}
 	defer l.Close()
 	a := newAgent(t, "n5")
-	text, err := os.ReadFile(filepath.Join(plane.dir, "n5.kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(a.dir, "kubeconfig")
+	file := a.useServer(l.Addr().String())
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(strings.ReplaceAll(string(text), plane.url, "https://"+l.Addr().String()))
-	a.flags = append(a.flags, "--kubeconfig", file)
+	text, err := os.ReadFile(filepath.Join(plane.dir, "n5.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	a.start()
 	a.pod("web")
 	a.untilRunning("web")

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podd/cmd/podd/e2e/freeport"
 	"podd/cmd/podd/internal/stream"
 )
 
@@ -29,12 +31,11 @@ import (
 // The agent serves the kubelet API on a free port instead of 10250.
 func newServingAgent(t *testing.T, node string, flags ...string) (a *agent, port string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := freeport.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ = net.SplitHostPort(l.Addr().String())
-	l.Close()
+	port = strconv.Itoa(free)
 	return newAgent(t, node, append([]string{
 		"--enable-server=true", "--port", port, "--client-ca-file", filepath.Join(plane.dir, "ca.crt"), "--authorization-mode", "Webhook",
 	}, flags...)...), port

@@ -5,7 +5,6 @@ package kubelet
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"podd/cmd/podd/e2e/freeport"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/render"
 	"podd/runtime/runtimetest/stack"
@@ -60,12 +60,10 @@ func (o Options) WriteConfig() ([]string, error) {
 	if err := cgroup.Create(render.Cgroup{Path: cgroups}); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
 	text := baseConfig + cmp.Or(o.Pressure, noPressure) + fmt.Sprintf("cgroupRoot: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n", cgroups, o.path("logs"), o.Stack.Endpoint(), port)
 	if o.ManifestDir != "" {
 		text += "staticPodPath: " + o.ManifestDir + "\n"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/e2e/freeport"
 	"podd/cmd/podd/e2e/kubelet"
 	"podd/runtime/runtimetest/child"
 	"podd/runtime/runtimetest/stack"
@@ -33,12 +33,9 @@ func newNode(name, dir string, s *stack.Stack) (*node, error) {
 			return nil, err
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	n.port = l.Addr().(*net.TCPAddr).Port
-	return n, l.Close()
+	var err error
+	n.port, err = freeport.Find()
+	return n, err
 }
 
 func (n *node) path(name string) string { return filepath.Join(n.dir, name) }

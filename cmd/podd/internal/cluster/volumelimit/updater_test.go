@@ -183,7 +183,7 @@ func TestUpdater_FailedAttachment(t *testing.T) {
 // before the end of an update that began after it. A change of the period during the update must repeat the
 // update.
 func TestUpdater_Blocked(t *testing.T) {
-	continues := make(chan struct{}, 1)
+	var continues chan struct{}
 	prepare := func(u *testUpdater) {
 		continues = make(chan struct{}, 1) // in the bubble
 		u.drivers.update = func(ctx context.Context) error {
