@@ -57,6 +57,54 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// TestReadyToStartCondition checks the reason and the message of PodReadyToStartContainers, which are
+// those of the kubelet.
+func TestReadyToStartCondition(t *testing.T) {
+	ready := runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s1", UID: "u1", Attempt: 1, Ready: true, IPs: []string{"10.88.0.3"}}}
+	change := func(f func(*runtime.Incarnation)) runtime.Incarnation {
+		i := ready
+		f(&i)
+		return i
+	}
+	dead := change(func(i *runtime.Incarnation) { i.Ready = false })
+	withoutIP := change(func(i *runtime.Incarnation) { i.IPs = nil })
+	older := change(func(i *runtime.Incarnation) { i.ID, i.Attempt = "s0", 0 })
+	olderDead := change(func(i *runtime.Incarnation) { i.ID, i.Attempt, i.Ready = "s0", 0, false })
+	foreign := change(func(i *runtime.Incarnation) { i.ID, i.Foreign = "s0", true })
+	withoutSandbox := change(func(i *runtime.Incarnation) { i.Sandbox = runtime.Sandbox{UID: "u1"} })
+	for name, tt := range map[string]struct {
+		observed    []runtime.Incarnation
+		hostNetwork bool
+		want        string // the message; "" means that the condition is true
+	}{
+		"ready":                           {observed: []runtime.Incarnation{ready}},
+		"ready in the host network":       {observed: []runtime.Incarnation{withoutIP}, hostNetwork: true},
+		"ready after a dead one":          {observed: []runtime.Incarnation{ready, olderDead}},
+		"ready with a foreign one":        {observed: []runtime.Incarnation{ready, foreign}},
+		"none":                            {want: "no pod sandbox exists"},
+		"only a foreign one":              {observed: []runtime.Incarnation{foreign}, want: "no pod sandbox exists"},
+		"only containers without sandbox": {observed: []runtime.Incarnation{withoutSandbox}, want: "no pod sandbox exists"},
+		"dead":                            {observed: []runtime.Incarnation{dead}, want: "pod sandbox is not ready"},
+		"dead, older one is ready":        {observed: []runtime.Incarnation{dead, older}, want: "pod sandbox is not ready"},
+		"two ready ones":                  {observed: []runtime.Incarnation{ready, older}, want: "multiple pod sandboxes are ready and need to be reconciled"},
+		"no address":                      {observed: []runtime.Incarnation{withoutIP}, want: "pod sandbox has no IP address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := runningFacts(v1.Container{})
+			f.Observed, f.Pod.Object.Spec.HostNetwork = tt.observed, tt.hostNetwork
+			want := v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: v1.ConditionTrue}
+			if tt.want != "" {
+				want.Status, want.Reason, want.Message = v1.ConditionFalse, "PodSandboxNotReady", tt.want
+			}
+			for _, got := range Compute(f).Conditions {
+				if got.LastTransitionTime = (metav1.Time{}); got.Type == want.Type && got != want {
+					t.Errorf("got condition %+v, want %+v", got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestAddresses checks the order and the form of the addresses.
 func TestAddresses(t *testing.T) {
 	tests := []struct {

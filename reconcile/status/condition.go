@@ -104,10 +104,31 @@ func (o *observedPod) setTransitionTime(c *v1.PodCondition) {
 	}
 }
 
+// readyToStartCondition returns a condition that is true while the pod has a sandbox in which
+// containers can start.
 func (o *observedPod) readyToStartCondition() v1.PodCondition {
-	b := o.sandbox
-	isReady := b != nil && b.Ready && (o.f.Pod.Object.Spec.HostNetwork || len(b.IPs) > 0)
-	return newCondition(v1.PodReadyToStartContainers, isReady, "", "")
+	if message := o.whySandboxNotReady(); message != "" {
+		return newCondition(v1.PodReadyToStartContainers, false, "PodSandboxNotReady", message)
+	}
+	return newCondition(v1.PodReadyToStartContainers, true, "", "")
+}
+
+// whySandboxNotReady returns why no container can start in the pod's sandbox, or "" if it can. The
+// order and the messages are those of the kubelet (PodSandboxChanged in pkg/kubelet/kuberuntime/util).
+// The kubelet also has a message for a sandbox with the other network mode. In podd, such a sandbox
+// has another hash, so that it belongs to another version of the pod.
+func (o *observedPod) whySandboxNotReady() string {
+	switch {
+	case o.sandbox == nil:
+		return "no pod sandbox exists"
+	case o.readySandboxes > 1: // podd stops the older sandboxes before it starts containers in the newest
+		return "multiple pod sandboxes are ready and need to be reconciled"
+	case !o.sandbox.Ready:
+		return "pod sandbox is not ready"
+	case !o.f.Pod.Object.Spec.HostNetwork && len(o.sandbox.IPs) == 0:
+		return "pod sandbox has no IP address"
+	}
+	return ""
 }
 
 // initializedCondition returns a condition that is true once every init container has

@@ -15,6 +15,8 @@ type observedPod struct {
 	f *Facts
 	// sandbox is the newest sandbox; nil if there is none.
 	sandbox *runtime.Incarnation
+	// readySandboxes is the number of ready sandboxes.
+	readySandboxes int
 	// containers contains the records by container name, the newest record first.
 	containers map[string][]runtime.Container
 	// initialized reports whether the newest sandbox has a regular container.
@@ -31,6 +33,9 @@ func observe(f *Facts) *observedPod {
 	for i := range incarnations {
 		if incarnations[i].ID != "" && o.sandbox == nil {
 			o.sandbox = &incarnations[i]
+		}
+		if incarnations[i].Ready {
+			o.readySandboxes++
 		}
 		for _, c := range incarnations[i].Containers {
 			if c.WasStartInterrupted() && c.Annotations[runtime.AnnotationEphemeralContainer] == "" {
