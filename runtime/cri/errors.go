@@ -55,6 +55,9 @@ func isPastDeadline(ctx context.Context, code codes.Code) bool {
 
 // classify returns the errors of package runtime that a failed call matches. The order of the cases
 // matters: the first case that matches determines the result.
+//
+// In old versions of containerd and CRI-O, some methods without an implementation return the code Unknown
+// and the text "not implemented yet".
 func classify(ctx context.Context, code codes.Code, text string) []error {
 	switch {
 	// The caller canceled the call; the code of the runtime does not matter.
@@ -78,7 +81,7 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	// Another program has the socket. The runtime may return, so hooks and probes must wait for it.
 	case code == codes.Unavailable && isHTTP1Text(text):
 		return []error{runtime.ErrUnavailable, runtime.ErrUnimplemented}
-	case code == codes.Unimplemented:
+	case code == codes.Unimplemented, code == codes.Unknown && strings.HasPrefix(text, "not implemented"):
 		return []error{runtime.ErrUnimplemented}
 	case code == codes.Unavailable:
 		return []error{runtime.ErrUnavailable}

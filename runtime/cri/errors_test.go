@@ -133,6 +133,14 @@ func TestClean(t *testing.T) {
 			"unknown service runtime.v1.RuntimeService", []error{runtime.ErrUnimplemented},
 		},
 		{
+			"UpdatePodSandboxResources of containerd 2.2", codes.Unknown, "not implemented yet", "not implemented yet",
+			[]error{runtime.ErrUnimplemented},
+		},
+		{
+			"NRI plugin without an implementation", codes.Unknown, "NRI sandbox update failed: not implemented yet",
+			"NRI sandbox update failed: not implemented yet", nil,
+		},
+		{
 			"runc, no program", codes.Unknown,
 			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "nope": executable file not found in $PATH: unknown`,
 			`exec: "nope": executable file not found in $PATH`, nil,

@@ -34,6 +34,17 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 	return ignoreNotFound(err)
 }
 
+// UpdatePodSandboxResources announces new resources of a pod to the runtime, which informs its NRI
+// plugins. It must be called before the cgroup of the pod is changed, because a plugin can reject the
+// new resources with an error. The runtime itself changes no limit. resources does not include
+// overhead, the resources of the sandbox itself. If the runtime does not implement the call, as
+// containerd before 2.3, the error is runtime.ErrUnimplemented.
+func (c *Client) UpdatePodSandboxResources(ctx context.Context, id string, overhead, resources *api.LinuxContainerResources) error {
+	_, err := invoke(ctx, c, c.timeout, c.runtime.UpdatePodSandboxResources,
+		&api.UpdatePodSandboxResourcesRequest{PodSandboxId: id, Overhead: overhead, Resources: resources})
+	return err
+}
+
 // PodSandboxStatus returns a sandbox with its addresses. It does not set Foreign, because a
 // client has no instance ID.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string) (runtime.Sandbox, error) {

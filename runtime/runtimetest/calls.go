@@ -44,7 +44,7 @@ func (r *Runtime) Calls(methods ...string) []Call {
 func (r *Runtime) Effects() []string {
 	var effects []string
 	for _, c := range r.Calls("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
-		"StopContainer", "RemoveContainer", "PullImage", "RemoveImage", "UpdateContainerResources") {
+		"StopContainer", "RemoveContainer", "PullImage", "RemoveImage", "UpdateContainerResources", "UpdatePodSandboxResources") {
 		if c.Err == nil {
 			effects = append(effects, c.String())
 		}

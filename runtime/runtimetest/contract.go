@@ -52,6 +52,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 		{"container writes its log", testLog},
 		{"commands run in a container", testExec},
 		{"resources of a running container change", testResources},
+		{"resources of a sandbox change", testSandboxResources},
 		{"images", testImages},
 		{"observer reports the lifecycle of a pod", testObserver},
 		{"observer recognizes foreign sandboxes", testObserverForeign},

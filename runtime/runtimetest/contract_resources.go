@@ -70,3 +70,21 @@ func testResources(t *testing.T, f *fixture) {
 		t.Errorf("resources of a container that does not exist: got error %v, want %v", err, runtime.ErrNotFound)
 	}
 }
+
+// testSandboxResources checks that the runtime accepts new resources of a sandbox, also repeatedly, and
+// that only a runtime without the call returns an error.
+func testSandboxResources(t *testing.T, f *fixture) {
+	id := f.runSandbox(f.sandboxConfig("sized", 0))
+	for _, memory := range []int64{64 << 20, 64 << 20, 24 << 20} {
+		resources := &api.LinuxContainerResources{CpuShares: 204, CpuPeriod: 100_000, CpuQuota: 40_000, MemoryLimitInBytes: memory}
+		err := f.Client.UpdatePodSandboxResources(f.ctx(), id, &api.LinuxContainerResources{}, resources)
+		if err != nil && !errors.Is(err, runtime.ErrUnimplemented) {
+			t.Errorf("updating the sandbox to %d bytes: got error %v, want none or %v", memory, err, runtime.ErrUnimplemented)
+		}
+	}
+	absent := strings.Repeat("f", 64)
+	err := f.Client.UpdatePodSandboxResources(f.ctx(), absent, nil, nil)
+	if !errors.Is(err, runtime.ErrNotFound) && !errors.Is(err, runtime.ErrUnimplemented) {
+		t.Errorf("updating a sandbox that does not exist: got error %v, want %v or %v", err, runtime.ErrNotFound, runtime.ErrUnimplemented)
+	}
+}

@@ -83,6 +83,17 @@ func (s *service) StopPodSandbox(ctx context.Context, q *api.StopPodSandboxReque
 	return &api.StopPodSandboxResponse{}, nil
 }
 
+// UpdatePodSandboxResources only checks that the sandbox exists, because a runtime changes no limit in
+// this call.
+func (s *service) UpdatePodSandboxResources(_ context.Context, q *api.UpdatePodSandboxResourcesRequest) (*api.UpdatePodSandboxResourcesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sandboxes[q.GetPodSandboxId()] == nil {
+		return nil, status.Error(codes.NotFound, "failed to find sandbox: not found")
+	}
+	return &api.UpdatePodSandboxResourcesResponse{}, nil
+}
+
 func (r *Runtime) stopSandboxLocked(sb *sandbox) {
 	for _, c := range r.containersOfLocked(sb.id) {
 		r.exitLocked(c, 137, "")

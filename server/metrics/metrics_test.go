@@ -256,7 +256,7 @@ func TestOperation(t *testing.T) {
 	for method, want := range map[string]string{
 		"RunPodSandbox": "run_podsandbox", "ListPodSandbox": "list_podsandbox", "PodSandboxStatus": "podsandbox_status",
 		"ListPodSandboxStats": "list_podsandbox_stats", "CreateContainer": "create_container", "ContainerStatus": "container_status",
-		"ExecSync": "exec_sync", "UpdateContainerResources": "update_container", "ImageFsInfo": "image_fs_info", "Version": "version",
+		"ExecSync": "exec_sync", "UpdateContainerResources": "update_container", "UpdatePodSandboxResources": "update_podsandbox_resources", "ImageFsInfo": "image_fs_info", "Version": "version",
 	} {
 		if got := operationLabel(method); got != want {
 			t.Errorf("%s: got %s, want %s", method, got, want)

@@ -52,7 +52,8 @@ func operationLabel(method string) string {
 	switch method {
 	case "UpdateContainerResources":
 		return "update_container"
-	case "ListContainers", "ListImages", "ListPodSandbox", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandboxStats":
+	case "ListContainers", "ListImages", "ListPodSandbox", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandboxStats",
+		"UpdatePodSandboxResources":
 		method = strings.Replace(method, "PodSandbox", "Podsandbox", 1)
 	}
 	var b strings.Builder
