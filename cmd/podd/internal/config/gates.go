@@ -44,7 +44,8 @@ func parseFeatureGates(text string) (names []string, lockedValues map[string]boo
 }
 
 // isAlwaysEnabled is the set of feature gates whose features podd supports and cannot disable. podd
-// rejects the value false.
+// rejects the value false. The last line contains gates that a kubelet reads only to check static pods and to
+// set their defaults.
 var isAlwaysEnabled = newSet(
 	"AllowParsingUserUIDFromCertAuth", "ClusterTrustBundle", "ClusterTrustBundleProjection", "ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
 	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageMaximumGCAge", "ImageVolume",
@@ -55,6 +56,7 @@ var isAlwaysEnabled = newSet(
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
 	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", gateRotateServing,
 	"SELinuxChangePolicy", "SELinuxMountReadWriteOncePod", "SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
+	"MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge", "PodDeletionCost", "PodLevelResourcesFixDefaulting", "StrictIPCIDRValidation",
 )
 
 // switchableGates contains the feature gates that a user can enable and disable, with their defaults.
