@@ -5,7 +5,6 @@ package containers
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -43,6 +42,7 @@ type Runtime interface {
 // A Collector removes exited containers.
 type Collector struct {
 	o         Options
+	remover   remover
 	hasFailed bool // whether the last round has failed
 }
 
@@ -68,31 +68,21 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// collect removes the exited containers that the policy does not keep. It returns the first error,
-// and then removes no further container, because the runtime may not respond.
+// collect removes the exited containers that the policy does not keep. It returns the errors of
+// remover.removeAll.
 func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return gctrace.Round(ctx, c.o.Tracer, gctrace.Containers, func(ctx context.Context) error {
-		return removeAll(ctx, c.o.Runtime, c.o.Policy.Excess(exitedContainers(c.o.Reports()), now))
+		return c.remover.removeAll(ctx, c.o.Runtime, c.o.Policy.Excess(exitedContainers(c.o.Reports()), now))
 	})
 }
 
-// removeAll removes containers until an error occurs, and returns the error.
-func removeAll(ctx context.Context, r Runtime, containers []gc.ExitedContainer) error {
-	for _, exited := range containers {
-		if err := r.RemoveContainer(ctx, exited.ID); err != nil {
-			return fmt.Errorf("removing exited container %s of the pod with UID %s: %w", exited.Name, exited.PodUID, err)
-		}
-	}
-	return nil
-}
-
-// report logs the first of consecutive failures, and records an event for each failure, as the
-// kubelet does.
+// report logs the first of consecutive failures. It records an event each time the runtime has not
+// responded. As in the kubelet, a container that cannot be removed causes no event.
 func (c *Collector) report(err error, now time.Time) {
 	if err != nil && !c.hasFailed {
 		c.o.Log.Warn("removing exited containers failed; podd tries again every minute", "err", err)
 	}
-	if err != nil && c.o.Record != nil {
+	if isUnresponsive(err) && c.o.Record != nil {
 		c.o.Record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "ContainerGCFailed", err.Error(), now)})
 	}
 	c.hasFailed = err != nil

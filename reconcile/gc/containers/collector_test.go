@@ -2,8 +2,10 @@ package containers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -29,12 +31,13 @@ import (
 )
 
 // A removals is a Runtime that records the IDs of removed containers, and the spans in the contexts of the
-// removals. While err is set, removals fail.
+// removals. While err is set, removals fail. Removals of containers in broken fail with the error in broken.
 type removals struct {
-	mu    sync.Mutex // guards all following fields
-	ids   []string
-	spans []trace.SpanContext
-	err   error
+	mu     sync.Mutex // guards all following fields
+	ids    []string
+	spans  []trace.SpanContext
+	err    error
+	broken map[string]error
 }
 
 func (r *removals) RemoveContainer(ctx context.Context, id string) error {
@@ -42,7 +45,16 @@ func (r *removals) RemoveContainer(ctx context.Context, id string) error {
 	defer r.mu.Unlock()
 	r.ids = append(r.ids, id)
 	r.spans = append(r.spans, trace.SpanContextFromContext(ctx))
-	return r.err
+	return cmp.Or(r.broken[id], r.err)
+}
+
+// take returns the IDs since the last call.
+func (r *removals) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := r.ids
+	r.ids = nil
+	return ids
 }
 
 // container returns a container that was created some minutes before now. Its ID is the name with the
@@ -118,6 +130,114 @@ func TestCollector(t *testing.T) {
 	})
 }
 
+// TestCollector_Broken checks that a container that cannot be removed does not prevent the removal of
+// other containers. As in the kubelet, the error is logged and causes no event.
+func TestCollector_Broken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reports := []*state.Report{pod("completed", true, container("a", 0, runtime.Exited, 9), container("b", 0, runtime.Exited, 8), container("c", 0, runtime.Exited, 7))}
+		removed := &removals{broken: map[string]error{"a0": errors.New("device or resource busy")}}
+		var log bytes.Buffer
+		var events []event.Event
+		c := New(Options{
+			Reports: func() []*state.Report {
+				removed.mu.Lock()
+				defer removed.mu.Unlock()
+				return reports
+			}, Runtime: removed,
+			Record: func(all []event.Event) { events = append(events, all...) },
+			Log:    slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx) }()
+		time.Sleep(interval + time.Second)
+		synctest.Wait()
+		if got, want := removed.take(), []string{"a0", "b0", "c0"}; !slices.Equal(got, want) {
+			t.Errorf("first round: got removals %v, want %v", got, want)
+		}
+		if want := "removing exited container a of the pod with UID completed: device or resource busy"; !strings.Contains(log.String(), want) {
+			t.Errorf("got log %q, want %q in it", log.String(), want)
+		}
+		if len(events) > 0 {
+			t.Errorf("got events %+v, want none", events)
+		}
+		removed.mu.Lock()
+		removed.broken["a0"] = context.DeadlineExceeded
+		reports = []*state.Report{pod("completed", true, container("a", 0, runtime.Exited, 9), container("d", 0, runtime.Exited, 8))}
+		removed.mu.Unlock()
+		time.Sleep(interval)
+		synctest.Wait()
+		if got, want := removed.take(), []string{"d0", "a0"}; !slices.Equal(got, want) {
+			t.Errorf("second round: got removals %v, want %v, because the removal of a0 has failed before", got, want)
+		}
+		if len(events) != 1 {
+			t.Errorf("call of the runtime timed out: got events %+v, want one", events)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: got error %v, want none", err)
+		}
+	})
+}
+
+// TestRemover checks that at most maxFailures removals fail in a round, and that the next rounds try other
+// containers first, so that each container is tried.
+func TestRemover(t *testing.T) {
+	failure := errors.New("device or resource busy")
+	removed := &removals{broken: map[string]error{}}
+	var all []gc.ExitedContainer
+	for i := range 2*maxFailures + 5 {
+		id := fmt.Sprintf("c%02d", i)
+		all = append(all, gc.ExitedContainer{ID: id})
+		if i < 2*maxFailures {
+			removed.broken[id] = failure
+		}
+	}
+	var r remover
+	var ids []string
+	for i, want := range []int{maxFailures, 5 + maxFailures, 5 + maxFailures} {
+		if i == 1 { // later rounds must not depend on the order of the containers
+			slices.Reverse(all)
+		}
+		err := r.removeAll(t.Context(), removed, all)
+		got := removed.take()
+		if !errors.Is(err, failure) || strings.Count(err.Error(), failure.Error()) != maxFailures || len(got) != want {
+			t.Errorf("round %d: got %d removals and error %v, want %d removals and %d errors", i, len(got), err, want, maxFailures)
+		}
+		ids = append(ids, got...)
+	}
+	if got, want := sets.New(ids...).Len(), len(all); got != want {
+		t.Errorf("removals in three rounds: got %d different containers of %d, want all", got, want)
+	}
+	if r.removeAll(t.Context(), removed, nil) != nil || len(r.failures) != 0 {
+		t.Errorf("after a round without containers: got recorded failures %v, want none", r.failures)
+	}
+}
+
+// TestRemover_NoResponse checks that no further container is removed if the runtime does not respond.
+func TestRemover_NoResponse(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	tests := map[string]struct {
+		ctx context.Context
+		err error
+	}{
+		"unavailable":  {t.Context(), runtime.ErrUnavailable},
+		"timed out":    {t.Context(), context.DeadlineExceeded},
+		"context done": {canceled, context.Canceled},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			removed := &removals{err: test.err}
+			var r remover
+			err := r.removeAll(test.ctx, removed, []gc.ExitedContainer{{ID: "a"}, {ID: "b"}})
+			if got, want := removed.take(), []string{"a"}; !errors.Is(err, test.err) || !slices.Equal(got, want) {
+				t.Errorf("got removals %v and error %v, want %v and %v", got, err, want, test.err)
+			}
+		})
+	}
+}
+
 // TestTraces checks that each round of a Collector and each call of Finished.Reclaim has a span, in which
 // the containers are removed.
 func TestTraces(t *testing.T) {
@@ -139,7 +259,7 @@ func TestTraces(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if err := (Finished{Reports: reports, Runtime: removed, Tracer: tracer}).Reclaim(t.Context()); err != nil {
+		if err := (&Finished{Reports: reports, Runtime: removed, Tracer: tracer}).Reclaim(t.Context()); err != nil {
 			t.Error(err)
 		}
 		ended := spans.Ended()
@@ -188,7 +308,7 @@ func TestFinished(t *testing.T) {
 	finish("foreign-runs", plan.PodEnd{}, plan.PhaseCleanedUp)
 	reports["foreign"].Observed[0].Foreign, reports["foreign-runs"].Observed[0].Foreign = true, true
 	removed := &removals{}
-	f := Finished{Reports: func() []*state.Report { return slices.Collect(maps.Values(reports)) }, Runtime: removed}
+	f := &Finished{Reports: func() []*state.Report { return slices.Collect(maps.Values(reports)) }, Runtime: removed}
 	if err := f.Reclaim(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -202,6 +322,10 @@ func TestFinished(t *testing.T) {
 	l := FinishedLogs{f.Reports, func(_ context.Context, uids sets.Set[types.UID]) error { pods = sets.List(uids); return failure }}
 	if err := l.Reclaim(t.Context()); !errors.Is(err, failure) || !slices.Equal(pods, wantLogs) {
 		t.Errorf("removal of logs that fails: got pods %v and error %v, want %v and %v", pods, err, wantLogs, failure)
+	}
+	removed.ids, removed.broken = nil, map[string]error{"c-completed": failure}
+	if err := f.Reclaim(t.Context()); !errors.Is(err, failure) || len(removed.ids) != 3 {
+		t.Errorf("container that cannot be removed: got error %v and removals %v, want %v and 3 removals", err, removed.ids, failure)
 	}
 	removed.ids, removed.err = nil, runtime.ErrUnavailable
 	if err := f.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {

@@ -16,19 +16,20 @@ import (
 
 // Finished removes the containers of pods that have finished, and with them their writable layers.
 // The logs and the statuses of the containers are kept. The eviction uses it to make space before it
-// evicts pods, and then uses FinishedLogs if necessary.
+// evicts pods, and then uses FinishedLogs if necessary. Only one goroutine may use a Finished at a time.
 type Finished struct {
 	Reports func() []*state.Report // returns the current pods
 	Runtime Runtime
 	Tracer  trace.Tracer // creates a span for each call of Reclaim; nil means that there are none
+
+	remover remover
 }
 
-// Reclaim removes the containers. It returns the first error, and then removes no further
-// container, because the runtime may not respond.
-func (f Finished) Reclaim(ctx context.Context) error {
+// Reclaim removes the containers. It returns the errors of remover.removeAll.
+func (f *Finished) Reclaim(ctx context.Context) error {
 	finished := slices.DeleteFunc(slices.Clone(f.Reports()), func(r *state.Report) bool { return !r.HasRemovableContainers() })
 	return gctrace.Round(ctx, f.Tracer, gctrace.Containers, func(ctx context.Context) error {
-		return removeAll(ctx, f.Runtime, exitedContainers(finished))
+		return f.remover.removeAll(ctx, f.Runtime, exitedContainers(finished))
 	})
 }
 

@@ -60,7 +60,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 	})
 	p.options = eviction.ManagerOptions{
 		Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish, Record: t.record, Reports: c.reportCache.All, IsStarting: c.reportCache.IsStarting, Router: c.router, Usage: usage,
-		Containers: containers.Finished{Reports: c.reportCache.All, Runtime: client, Tracer: t.tracing.Tracer()},
+		Containers: &containers.Finished{Reports: c.reportCache.All, Runtime: client, Tracer: t.tracing.Tracer()},
 		Images:     imageReclaimer(c.images.Reclaim), YoungImages: imageReclaimer(c.images.ReclaimAll),
 		Logs: containers.FinishedLogs{Reports: c.reportCache.All, Remove: wiring.NewLogs(b.cfg).Remove}, Log: b.log,
 		OnEvict: func(signal pressure.Signal, age time.Duration) { t.metrics.RecordEvictionStatsAge(string(signal), age) },
