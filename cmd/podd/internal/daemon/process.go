@@ -17,26 +17,48 @@ import (
 
 // setUpProcess sets the limits and the cgroup of podd, and the parameters of the kernel. A limit that
 // podd cannot set is logged. Only a kernel parameter can prevent podd from running.
-func setUpProcess(cfg *config.Resources, log *slog.Logger) error {
+func setUpProcess(p *processPlacer) error {
+	cfg, log := p.cfg, p.log
 	if err := host.ApplyKernelParameters(cfg.KernelParameters, log); err != nil {
 		if cfg.KernelParameters == config.CheckKernelParameters {
 			return err
 		}
 		log.Warn("changing kernel parameters failed; pods run with the current parameters", "err", err)
 	}
-	if err := oomscore.Set(cfg.OOMScoreAdj); err != nil {
-		log.Warn("setting the OOM score of podd failed; the kernel may kill podd when the host is out of memory", "err", err)
-	}
+	p.place()
 	if err := limitOpenFiles(uint64(cfg.MaxOpenFiles)); err != nil {
 		log.Warn("setting the limit of open files failed; podd may not be able to run many pods", "err", err)
 	}
-	if cfg.OwnCgroup == "" {
-		return nil
-	}
-	if err := cgroup.Join(cfg.OwnCgroup); err != nil {
-		log.Warn("moving podd to the cgroup of kubeletCgroups failed; podd stays in its cgroup", "err", err)
-	}
 	return nil
+}
+
+// A processPlacer sets the OOM score and the cgroup of podd.
+type processPlacer struct {
+	cfg *config.Resources
+	log *slog.Logger
+	// scoreErr and cgroupErr are the last errors of place; "" after a success.
+	scoreErr, cgroupErr string
+}
+
+// place sets the OOM score and the cgroup. podd calls it when it starts and, as the kubelet, at intervals,
+// because another program may have changed them. place logs an error only if it differs from the last.
+func (p *processPlacer) place() {
+	p.record(oomscore.Set(p.cfg.OOMScoreAdj), &p.scoreErr, "setting the OOM score of podd failed; the kernel may kill podd when the host is out of memory")
+	if p.cfg.OwnCgroup != "" {
+		p.record(cgroup.Join(p.cfg.OwnCgroup), &p.cgroupErr, "moving podd to the cgroup of kubeletCgroups failed; podd stays in its cgroup")
+	}
+}
+
+// record logs message if err is not nil and differs from last, and stores err in last.
+func (p *processPlacer) record(err error, last *string, message string) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != *last {
+		p.log.Warn(message, "err", text)
+	}
+	*last = text
 }
 
 // limitOpenFiles sets the maximum number of files that podd can open. Programs that podd starts inherit

@@ -42,6 +42,8 @@ type qosOptions struct {
 	OnWritten func(driver string)
 	// OnRequests is called when the sum of the requests of all pods changes.
 	OnRequests func(render.QOSRequests)
+	// OnInterval is called every qosInterval.
+	OnInterval func()
 	Log        *slog.Logger
 }
 
@@ -119,6 +121,9 @@ func (k *qosSyncer) run(ctx context.Context) error {
 		case desired = <-k.desired:
 		case <-retry.C:
 		case <-interval.C:
+			if k.o.OnInterval != nil {
+				k.o.OnInterval()
+			}
 			if len(desired.all) == 0 {
 				continue // the cgroup driver is unknown, or pods have no cgroups
 			}

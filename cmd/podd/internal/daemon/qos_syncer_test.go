@@ -120,6 +120,7 @@ func TestQOSSyncer_Restore(t *testing.T) {
 		ids := map[string]string{}          // changed by a step
 		results := []error{}                // the arguments of all calls of OnResult
 		memory := map[string]int64{all: -1} // the memory limits that were last set
+		intervals := 0                      // number of calls of OnInterval
 		k := newQOSSyncer(qosOptions{
 			Node: render.Node{AllPodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}},
 			SetLimits: func(c render.Cgroup) error {
@@ -142,6 +143,11 @@ func TestQOSSyncer_Restore(t *testing.T) {
 				defer mu.Unlock()
 				results = append(results, err)
 			},
+			OnInterval: func() {
+				mu.Lock()
+				defer mu.Unlock()
+				intervals++
+			},
 			Log: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -161,6 +167,9 @@ func TestQOSSyncer_Restore(t *testing.T) {
 		step("runtime not ready", 2*time.Minute+time.Second)
 		if len(results) > 0 {
 			t.Errorf("runtime not ready: got results %v, want none", results)
+		}
+		if intervals != 2 {
+			t.Errorf("runtime not ready for two minutes: got %d calls of OnInterval, want 2", intervals)
 		}
 		k.recordChange(reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "cgroupfs"}})
 		step("runtime ready", 0, all, burstable, besteffort)

@@ -97,7 +97,7 @@ func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 	}
 	defer b.instance.Close()
 	warnCgroupV1(&b.cfg.Resources, b.log)
-	if err := setUpProcess(&b.cfg.Resources, b.log); err != nil {
+	if err := setUpProcess(b.placer); err != nil {
 		return err
 	}
 	shareMounts(b.cfg, b.log)
@@ -133,7 +133,7 @@ func lockRoot(cfg config.Config, b processState) (processState, error) {
 		return processState{}, err
 	}
 	cfg.NodeName = b.nodeNamer.record.Name
-	b.cfg = &cfg
+	b.cfg, b.placer = &cfg, &processPlacer{cfg: &cfg.Resources, log: b.log}
 	return b, nil
 }
 

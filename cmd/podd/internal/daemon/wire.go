@@ -39,6 +39,7 @@ type processState struct {
 	configLink *dynconfig.Link
 	instance   *reconcile.Instance
 	nodeNamer  *nodeNamer
+	placer     *processPlacer
 	log        *slog.Logger
 	level      *logging.Level
 }
