@@ -268,12 +268,12 @@ func configurationPage(t *testing.T) string {
 // reload returns the text in the column "reload" for a field.
 func reload(f config.Field) string {
 	switch {
-	case f.Support == config.Ignored || f.Support == config.Rejected:
-		return ""
 	case reloadEffects[f.Path] == "-":
 		return ""
 	case reloadEffects[f.Path] != "":
 		return reloadEffects[f.Path]
+	case f.Support == config.Ignored || f.Support == config.Rejected:
+		return ""
 	}
 	return "yes"
 }
@@ -333,6 +333,7 @@ warns about feature gates that earlier releases had. These feature gates can be 
 | ` + "`DefaultPodSysctls`" + ` | false | If false, defaultPodSysctls is rejected. |
 | ` + "`SELinuxMount`" + ` | true | If false, a volume is mounted with an SELinux label only if ReadWriteOncePod is its only access mode. |
 | ` + "`HugepageAwareEviction`" + ` | true | If false, the node's huge pages count as available memory, for evictions and in /stats/summary. |
+| ` + "`KubeletInUserNamespace`" + ` | true | If false, the Node does not report in nodeInfo.runningInUserNamespace whether podd runs in a user namespace. |
 | ` + "`PodsAPI`" + ` | true | If false, podd does not serve the gRPC API of pods (pods/v1alpha1) at pods-api/pods-api.sock in the root directory. |
 | ` + "`LoggingAlphaOptions`" + ` | false | If false, splitStream is rejected. |
 

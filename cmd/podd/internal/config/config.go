@@ -100,6 +100,8 @@ type Node struct {
 	PodsPerCore int
 	// ActsAsKubelet is set if podd was called as kubelet or runs as a node of a cluster.
 	ActsAsKubelet bool
+	// HidesUserNamespace is set if the Node does not report whether podd runs in a user namespace.
+	HidesUserNamespace bool
 }
 
 // Paths contains the directories of podd.

@@ -63,7 +63,7 @@ var gateGroups = []gateGroup{{
 	reason: "it selects an implementation in the kubelet or its libraries, and podd has its own",
 	gates: []string{
 		"AtomicFIFO", "CRIListStreaming", "ClientsAllowCARotation", "ClientsAllowCBOR", "ClientsAllowTLSCacheGC", "ClientsPreferCBOR", "ContextualLogging",
-		"ExtendWebSocketsToKubelet", "InOrderInformers", "InOrderInformersBatchProcess", "InformerResourceVersion", "KubeletInUserNamespace",
+		"ExtendWebSocketsToKubelet", "InOrderInformers", "InOrderInformersBatchProcess", "InformerResourceVersion",
 		"KubeletPodResourcesListUseActivePods", "KubeletRegistrationGetOnExistsOnly", "KubeletSeparateDiskGC", "LoggingBetaOptions", "NativeHistograms",
 		"PodAndContainerStatsFromCRI", "PodLevelResourcesFixKubeletQOSClass", "UnlockWhileProcessingFIFO", "WatchListClient",
 	},

@@ -71,6 +71,7 @@ var switchableGates = map[string]bool{
 	gateSplitStream:        false,
 	gateSELinuxMount:       true,
 	gateHugePageEviction:   true,
+	gateInUserNamespace:    true,
 }
 
 // gateRotateServing is the feature gate of serverTLSBootstrap.
@@ -84,6 +85,11 @@ const gateSELinuxMount = "SELinuxMount"
 
 // gateHugePageEviction is the feature gate that subtracts huge pages from the available memory of the node.
 const gateHugePageEviction = "HugepageAwareEviction"
+
+// gateInUserNamespace is the feature gate of the field runningInUserNamespace of the Node. In the kubelet,
+// it also determines whether the kubelet runs in a user namespace in which it cannot read the kernel's
+// log or set kernel parameters. podd always runs.
+const gateInUserNamespace = "KubeletInUserNamespace"
 
 // isGateEnabled reports whether a gate of switchableGates is enabled.
 func isGateEnabled(k *kubelet.KubeletConfiguration, gate string) bool {

@@ -53,6 +53,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.OOMScoreAdj = int(derefOr(k.OOMScoreAdj, d.OOMScoreAdj))
 	r.resolveOwnProcess(c)
 	c.IgnoreEvictionInAllocatable = f.ExperimentalAllocatableIgnoreEviction
+	c.HidesUserNamespace = !isGateEnabled(k, gateInUserNamespace)
 	c.HugePagesAvailable = !isGateEnabled(k, gateHugePageEviction)
 	c.DisableMemoryNotifications = r.merged.isSet("kernelMemcgNotification") && !k.KernelMemcgNotification
 	c.SingleProcessOOMKill = k.SingleProcessOOMKill != nil && *k.SingleProcessOOMKill

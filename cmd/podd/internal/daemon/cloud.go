@@ -27,7 +27,7 @@ func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logge
 	}
 	c := &cloudMetadataClient{
 		fetch: func(ctx context.Context) (metadata.Instance, error) { return metadata.Fetch(ctx, cfg.Cloud, "") },
-		path:  filepath.Join(cfg.RootDir, "cloud.json"), hostID: host.SystemInfo(cfg.ActsAsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
+		path:  filepath.Join(cfg.RootDir, "cloud.json"), hostID: host.SystemInfo(&cfg.Node).SystemUUID, cloud: cfg.Cloud, log: log,
 	}
 	m, err := c.get(ctx)
 	if err != nil {

@@ -74,7 +74,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	enforcer := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(&cfg.Resources), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	qos := newQOSSyncer(qosOptions{
 		Node: on, SetLimits: cgroup.Create, ID: cgroup.ID, OnResult: newEnforcementRecorder(!cfg.DisablePodCgroups, t.events),
-		OnWritten: enforcer.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
+		OnWritten: enforcer.begin, OnRequests: protectionRecorder(on, t.metrics), OnInterval: b.placer.place, Log: b.log,
 	})
 	bootID, _ := bootid.Get() // "" if unknown
 	shutdownState := shutdown.Load(cfg.RunDir, bootID, b.log)
@@ -119,7 +119,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 func newView(b processState, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
 	object := nodestatus.NewNode(nodestatus.NodeOptions{
-		Node: on, Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), Info: host.SystemInfo(cfg.ActsAsKubelet),
+		Node: on, Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), Info: host.SystemInfo(&cfg.Node),
 		Instance: b.instance.ID, RootDir: cfg.RootDir, KubeletAddress: cfg.API.Address,
 	})
 	return view.NewPublisher(view.Options{

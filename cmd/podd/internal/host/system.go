@@ -6,19 +6,21 @@ import (
 	goruntime "runtime"
 	"strings"
 
+	"github.com/moby/sys/userns"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/reconcile/node"
 	"podd/runtime/bootid"
 	"podd/server/kube"
 )
 
-// SystemInfo returns the nodeInfo of the node's status. If asKubelet is true, the version of the
+// SystemInfo returns the nodeInfo of the node's status. If podd acts as a kubelet, the version of the
 // kubelet is manifest.KubernetesVersion, because kubeadm and other programs compare versions.
 // Otherwise it is the version of podd's Kubernetes API.
-func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
+func SystemInfo(cfg *config.Node) v1.NodeSystemInfo {
 	boot, _ := bootid.Get() // the Node has no boot ID if it cannot be read
 	info := v1.NodeSystemInfo{
 		MachineID:  cmp.Or(ReadFirstLine("/etc/machine-id"), ReadFirstLine("/var/lib/dbus/machine-id")),
@@ -26,11 +28,14 @@ func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
 		BootID:     boot, OSImage: readOSImage("/etc/os-release"),
 		KubeletVersion: manifest.KubernetesVersion + kube.VersionSuffix, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
 	}
-	if asKubelet {
+	if cfg.ActsAsKubelet {
 		info.KubeletVersion = manifest.KubernetesVersion
 	}
 	if swap, err := node.ReadMemInfo("SwapTotal"); err == nil && swap > 0 {
 		info.Swap = &v1.NodeSwapStatus{Capacity: &swap}
+	}
+	if !cfg.HidesUserNamespace {
+		info.RunningInUserNamespace = new(userns.RunningInUserNS())
 	}
 	info.KernelVersion = KernelRelease()
 	return info
