@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An ExitedContainer is an exited container on the node.
-type ExitedContainer struct {
+// A DeadContainer is a container on the node that does not run: it has exited, or was created and not
+// started.
+type DeadContainer struct {
 	ID        string
 	PodUID    types.UID
 	Name      string // name of the container in the manifest
@@ -21,9 +22,9 @@ type ExitedContainer struct {
 	IsNeeded bool
 }
 
-// A ContainerPolicy limits the number of exited containers of all pods together.
+// A ContainerPolicy limits the number of dead containers of all pods together.
 type ContainerPolicy struct {
-	// Max is the maximum number of exited containers; negative means that there is no maximum.
+	// Max is the maximum number of dead containers; negative means that there is no maximum.
 	Max int
 	// MinAge is the minimum age of a container that is removed.
 	MinAge time.Duration
@@ -36,8 +37,8 @@ type containerName struct {
 }
 
 // Excess returns the containers to remove, in order. It does not modify containers.
-func (p ContainerPolicy) Excess(containers []ExitedContainer, now time.Time) (remove []ExitedContainer) {
-	remaining := slices.DeleteFunc(slices.Clone(containers), func(c ExitedContainer) bool { return max(now.Sub(c.CreatedAt), 0) < p.MinAge })
+func (p ContainerPolicy) Excess(containers []DeadContainer, now time.Time) (remove []DeadContainer) {
+	remaining := slices.DeleteFunc(slices.Clone(containers), func(c DeadContainer) bool { return max(now.Sub(c.CreatedAt), 0) < p.MinAge })
 	if p.Max < 0 || len(remaining) <= p.Max {
 		return nil
 	}
@@ -46,8 +47,8 @@ func (p ContainerPolicy) Excess(containers []ExitedContainer, now time.Time) (re
 	for _, c := range remaining {
 		counts[c.fullName()]++
 	}
-	removeIf := func(isExcess func(ExitedContainer) bool) {
-		remaining = slices.DeleteFunc(remaining, func(c ExitedContainer) bool {
+	removeIf := func(isExcess func(DeadContainer) bool) {
+		remaining = slices.DeleteFunc(remaining, func(c DeadContainer) bool {
 			if c.IsNeeded || !isExcess(c) {
 				return false
 			}
@@ -57,15 +58,15 @@ func (p ContainerPolicy) Excess(containers []ExitedContainer, now time.Time) (re
 		})
 	}
 	share, total := max(p.Max/len(counts), 1), len(remaining)
-	removeIf(func(c ExitedContainer) bool { return counts[c.fullName()] > share })
-	removeIf(func(ExitedContainer) bool { return total-len(remove) > p.Max })
+	removeIf(func(c DeadContainer) bool { return counts[c.fullName()] > share })
+	removeIf(func(DeadContainer) bool { return total-len(remove) > p.Max })
 	return remove
 }
 
 // fullName returns the name of c with the UID of its pod.
-func (c *ExitedContainer) fullName() containerName { return containerName{c.PodUID, c.Name} }
+func (c *DeadContainer) fullName() containerName { return containerName{c.PodUID, c.Name} }
 
 // compareAge compares containers so that the oldest is first.
-func compareAge(a, b ExitedContainer) int {
+func compareAge(a, b DeadContainer) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.ID, b.ID))
 }

@@ -11,12 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exited returns containers from words such as "a2@9": attempt 2 of container a, created 9 minutes
+// dead returns containers from words such as "a2@9": attempt 2 of container a, created 9 minutes
 // before now. A word that ends with ! is a container that podd needs.
-func exited(t *testing.T, now time.Time, words string) (all []ExitedContainer) {
+func dead(t *testing.T, now time.Time, words string) (all []DeadContainer) {
 	t.Helper()
 	for word := range strings.FieldsSeq(words) {
-		c := ExitedContainer{ID: word, PodUID: "u", Name: word[:1], IsNeeded: strings.HasSuffix(word, "!")}
+		c := DeadContainer{ID: word, PodUID: "u", Name: word[:1], IsNeeded: strings.HasSuffix(word, "!")}
 		var minutes int
 		if _, err := fmt.Sscanf(strings.TrimSuffix(word, "!")[1:], "%d@%d", &c.Attempt, &minutes); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestContainerPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
 			var got []string
-			for _, c := range (ContainerPolicy{Max: test.max, MinAge: test.minAge}).Excess(exited(t, now, test.all), now) {
+			for _, c := range (ContainerPolicy{Max: test.max, MinAge: test.minAge}).Excess(dead(t, now, test.all), now) {
 				got = append(got, c.ID)
 			}
 			if got := strings.Join(got, " "); got != test.want {
@@ -72,9 +72,9 @@ func TestContainerPolicy_Laws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Now()
 		p := ContainerPolicy{Max: rapid.IntRange(-1, 8).Draw(t, "max"), MinAge: time.Duration(rapid.IntRange(0, 3).Draw(t, "minAge")) * time.Minute}
-		var all []ExitedContainer
+		var all []DeadContainer
 		for i := range rapid.IntRange(0, 12).Draw(t, "count") {
-			all = append(all, ExitedContainer{
+			all = append(all, DeadContainer{
 				ID: fmt.Sprint(i), PodUID: types.UID(rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")),
 				Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"), Attempt: uint32(i),
 				CreatedAt: now.Add(-time.Duration(rapid.IntRange(-1, 5).Draw(t, "age")) * time.Minute), IsNeeded: rapid.Bool().Draw(t, "needed"),

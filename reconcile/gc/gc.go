@@ -1,4 +1,4 @@
-// Package gc decides which images and which exited containers to remove from the node. Its functions
+// Package gc decides which images and which dead containers to remove from the node. Its functions
 // are pure: the caller lists the images and containers, measures the disk and removes them.
 //
 //	images, disk, policy, now ──▶ Decide ──▶ removals, in order, and the reasons to keep the others
@@ -18,8 +18,9 @@
 // first detected. The kubelet removes such an image at once if a maximum age is set, even if the
 // image was pulled a moment ago.
 //
-// The rules for exited containers are those of the kubelet (kuberuntime_gc.go) for the maximum of
-// all pods together; package plan applies the maximum of each container:
+// The rules for dead containers, which have exited or were never started, are those of the kubelet
+// (kuberuntime_gc.go) for the maximum of all pods together; package plan applies the maximum of each
+// container:
 //
 //   - Containers younger than the minimum age are kept, and are not counted toward the maximum.
 //   - If there are more containers than the maximum, each container name of a pod keeps an equal

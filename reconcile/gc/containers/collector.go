@@ -1,4 +1,4 @@
-// Package containers removes exited containers, as the container garbage collection of the kubelet
+// Package containers removes dead containers, as the container garbage collection of the kubelet
 // does. A Collector removes them if all pods together have more than a maximum, and Finished removes
 // them before pods are evicted. Package gc decides which containers a Collector removes.
 package containers
@@ -39,7 +39,7 @@ type Runtime interface {
 	RemoveContainer(ctx context.Context, id string) error
 }
 
-// A Collector removes exited containers.
+// A Collector removes dead containers.
 type Collector struct {
 	o         Options
 	remover   remover
@@ -49,7 +49,7 @@ type Collector struct {
 // New returns a Collector. The caller must call Run.
 func New(o Options) *Collector { return &Collector{o: o} }
 
-// Run removes exited containers until ctx is done. If the policy has no maximum, Run returns
+// Run removes dead containers until ctx is done. If the policy has no maximum, Run returns
 // immediately.
 func (c *Collector) Run(ctx context.Context) error {
 	if c.o.Policy.Max < 0 {
@@ -68,11 +68,11 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// collect removes the exited containers that the policy does not keep. It returns the errors of
+// collect removes the dead containers that the policy does not keep. It returns the errors of
 // remover.removeAll.
 func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return gctrace.Round(ctx, c.o.Tracer, gctrace.Containers, func(ctx context.Context) error {
-		return c.remover.removeAll(ctx, c.o.Runtime, c.o.Policy.Excess(exitedContainers(c.o.Reports()), now))
+		return c.remover.removeAll(ctx, c.o.Runtime, c.o.Policy.Excess(deadContainers(c.o.Reports()), now))
 	})
 }
 
@@ -80,7 +80,7 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 // responded. As in the kubelet, a container that cannot be removed causes no event.
 func (c *Collector) report(err error, now time.Time) {
 	if err != nil && !c.hasFailed {
-		c.o.Log.Warn("removing exited containers failed; podd tries again every minute", "err", err)
+		c.o.Log.Warn("removing dead containers failed; podd tries again every minute", "err", err)
 	}
 	if isUnresponsive(err) && c.o.Record != nil {
 		c.o.Record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "ContainerGCFailed", err.Error(), now)})
@@ -88,33 +88,47 @@ func (c *Collector) report(err error, now time.Time) {
 	c.hasFailed = err != nil
 }
 
-// exitedContainers returns the exited containers of the pods. Containers whose exit code is unknown
-// are omitted, because podd still queries the exit code.
-func exitedContainers(reports []*state.Report) (containers []gc.ExitedContainer) {
+// deadContainers returns the dead containers of the pods. It omits containers whose exit code is unknown,
+// because podd still queries the exit code. Unlike the kubelet, it also omits containers whose state is
+// unknown, because they may still run: the worker of the pod stops them, and then they have exited.
+func deadContainers(reports []*state.Report) (containers []gc.DeadContainer) {
 	for _, r := range reports {
 		for i := range r.Observed {
 			if inc := &r.Observed[i]; !inc.Foreign {
-				containers = append(containers, exitedContainersOf(inc, !r.HasRemovableContainers())...)
+				containers = append(containers, deadContainersOf(inc, !r.HasRemovableContainers())...)
 			}
 		}
 	}
 	return containers
 }
 
-// exitedContainersOf returns the exited containers in inc. If keepsNewest is set, the newest container of each
-// name is needed: podd shows its log and its last state, and restarts it after a back-off.
-func exitedContainersOf(inc *runtime.Incarnation, keepsNewest bool) (containers []gc.ExitedContainer) {
+// deadContainersOf returns the dead containers in inc. If isPodActive is set, only superseded containers may
+// be removed. Otherwise the sandbox of inc is stopped, and podd starts no container in it any more.
+func deadContainersOf(inc *runtime.Incarnation, isPodActive bool) (containers []gc.DeadContainer) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
-		if c.State != runtime.Exited {
+		if c.State != runtime.Exited && c.State != runtime.Created {
 			continue
 		}
-		isNewest := !slices.ContainsFunc(inc.Containers, func(other runtime.Container) bool {
-			return other.State == runtime.Exited && other.Name == c.Name && other.Attempt > c.Attempt
-		})
-		containers = append(containers, gc.ExitedContainer{
-			ID: c.ID, PodUID: inc.UID, Name: c.Name, Attempt: c.Attempt, CreatedAt: c.CreatedAt, IsNeeded: keepsNewest && isNewest,
+		containers = append(containers, gc.DeadContainer{
+			ID: c.ID, PodUID: inc.UID, Name: c.Name, Attempt: c.Attempt, CreatedAt: c.CreatedAt, IsNeeded: isPodActive && !isSuperseded(c, inc),
 		})
 	}
 	return containers
+}
+
+// isSuperseded reports whether podd no longer needs the dead container c in inc. podd needs the newest
+// exited container of each name: it shows the container's log and last state, and restarts the container
+// after a back-off. It also needs a created container, which it may be about to start, until a later
+// attempt was started.
+func isSuperseded(c *runtime.Container, inc *runtime.Incarnation) bool {
+	return slices.ContainsFunc(inc.Containers, func(other runtime.Container) bool {
+		if other.Name != c.Name || other.Attempt <= c.Attempt {
+			return false
+		}
+		if c.State == runtime.Created {
+			return other.State != runtime.Created && !other.WasStartInterrupted()
+		}
+		return other.State == runtime.Exited
+	})
 }

@@ -79,7 +79,7 @@ func pod(uid string, finished bool, containers ...runtime.Container) *state.Repo
 	return r
 }
 
-// TestCollector checks that the oldest exited containers are removed every minute. Running
+// TestCollector checks that the oldest dead containers are removed every minute. Running
 // containers, containers of other programs and the newest exited container of a pod that has not
 // finished are never removed.
 func TestCollector(t *testing.T) {
@@ -109,7 +109,7 @@ func TestCollector(t *testing.T) {
 		if want := []string{"a0", "a0"}; !slices.Equal(removed.ids, want) {
 			t.Errorf("runtime unavailable: got removals %v, want one attempt in each of two rounds: %v", removed.ids, want)
 		}
-		if got := strings.Count(log.String(), "removing exited containers failed"); got != 1 {
+		if got := strings.Count(log.String(), "removing dead containers failed"); got != 1 {
 			t.Errorf("got %d messages about the failure, want 1:\n%s", got, log.String())
 		}
 		if len(events) != 2 || events[0].Reason != "ContainerGCFailed" {
@@ -128,6 +128,33 @@ func TestCollector(t *testing.T) {
 			t.Errorf("Run: got error %v, want none", err)
 		}
 	})
+}
+
+// TestDeadContainers checks which containers count as dead and which of them podd needs.
+func TestDeadContainers(t *testing.T) {
+	interrupted := container("d", 4, runtime.Exited, 1)
+	interrupted.Message = "context canceled"
+	containers := []runtime.Container{
+		container("a", 0, runtime.Created, 9), container("a", 1, runtime.Exited, 8), container("a", 2, runtime.Created, 7),
+		container("b", 0, runtime.Created, 6), container("b", 1, runtime.Running, 5), container("c", 0, runtime.Unknown, 4),
+		container("c", 1, runtime.ExitCodeUnknown, 3), container("d", 3, runtime.Created, 2), interrupted,
+	}
+	for name, want := range map[string]string{
+		"active pod":   "a0 a1! a2! b0 d3! d4!",
+		"finished pod": "a0 a1 a2 b0 d3 d4",
+	} {
+		var got []string
+		for _, c := range deadContainers([]*state.Report{pod("u", name == "finished pod", containers...)}) {
+			word := c.ID
+			if c.IsNeeded {
+				word += "!"
+			}
+			got = append(got, word)
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: got dead containers %q (with ! if podd needs it), want %q", name, got, want)
+		}
+	}
 }
 
 // TestCollector_Broken checks that a container that cannot be removed does not prevent the removal of
@@ -155,7 +182,7 @@ func TestCollector_Broken(t *testing.T) {
 		if got, want := removed.take(), []string{"a0", "b0", "c0"}; !slices.Equal(got, want) {
 			t.Errorf("first round: got removals %v, want %v", got, want)
 		}
-		if want := "removing exited container a of the pod with UID completed: device or resource busy"; !strings.Contains(log.String(), want) {
+		if want := "removing dead container a of the pod with UID completed: device or resource busy"; !strings.Contains(log.String(), want) {
 			t.Errorf("got log %q, want %q in it", log.String(), want)
 		}
 		if len(events) > 0 {
@@ -185,10 +212,10 @@ func TestCollector_Broken(t *testing.T) {
 func TestRemover(t *testing.T) {
 	failure := errors.New("device or resource busy")
 	removed := &removals{broken: map[string]error{}}
-	var all []gc.ExitedContainer
+	var all []gc.DeadContainer
 	for i := range 2*maxFailures + 5 {
 		id := fmt.Sprintf("c%02d", i)
-		all = append(all, gc.ExitedContainer{ID: id})
+		all = append(all, gc.DeadContainer{ID: id})
 		if i < 2*maxFailures {
 			removed.broken[id] = failure
 		}
@@ -230,7 +257,7 @@ func TestRemover_NoResponse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			removed := &removals{err: test.err}
 			var r remover
-			err := r.removeAll(test.ctx, removed, []gc.ExitedContainer{{ID: "a"}, {ID: "b"}})
+			err := r.removeAll(test.ctx, removed, []gc.DeadContainer{{ID: "a"}, {ID: "b"}})
 			if got, want := removed.take(), []string{"a"}; !errors.Is(err, test.err) || !slices.Equal(got, want) {
 				t.Errorf("got removals %v and error %v, want %v and %v", got, err, want, test.err)
 			}

@@ -29,7 +29,7 @@ type Finished struct {
 func (f *Finished) Reclaim(ctx context.Context) error {
 	finished := slices.DeleteFunc(slices.Clone(f.Reports()), func(r *state.Report) bool { return !r.HasRemovableContainers() })
 	return gctrace.Round(ctx, f.Tracer, gctrace.Containers, func(ctx context.Context) error {
-		return f.remover.removeAll(ctx, f.Runtime, exitedContainers(finished))
+		return f.remover.removeAll(ctx, f.Runtime, deadContainers(finished))
 	})
 }
 

@@ -29,7 +29,7 @@ type remover struct {
 // the runtime does not respond or ctx is done. The containers whose removal has failed before are removed
 // last, in the order of their failures, so that each container is tried after some calls. removeAll
 // returns all errors.
-func (r *remover) removeAll(ctx context.Context, client Runtime, containers []gc.ExitedContainer) error {
+func (r *remover) removeAll(ctx context.Context, client Runtime, containers []gc.DeadContainer) error {
 	failures := map[string]int{} // omits containers that no longer exist
 	for _, c := range containers {
 		if number := r.failures[c.ID]; number > 0 {
@@ -38,7 +38,7 @@ func (r *remover) removeAll(ctx context.Context, client Runtime, containers []gc
 	}
 	r.failures = failures
 	containers = slices.Clone(containers)
-	order.Stable(containers, func(a, b gc.ExitedContainer) int { return cmp.Compare(failures[a.ID], failures[b.ID]) })
+	order.Stable(containers, func(a, b gc.DeadContainer) int { return cmp.Compare(failures[a.ID], failures[b.ID]) })
 	var errs []error
 	for _, c := range containers {
 		err := client.RemoveContainer(ctx, c.ID)
@@ -46,7 +46,7 @@ func (r *remover) removeAll(ctx context.Context, client Runtime, containers []gc
 			continue
 		}
 		r.recordFailure(c.ID, err)
-		errs = append(errs, fmt.Errorf("removing exited container %s of the pod with UID %s: %w", c.Name, c.PodUID, err))
+		errs = append(errs, fmt.Errorf("removing dead container %s of the pod with UID %s: %w", c.Name, c.PodUID, err))
 		if ctx.Err() != nil || isUnresponsive(err) || len(errs) == maxFailures {
 			break
 		}
