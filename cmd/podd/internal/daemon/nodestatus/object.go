@@ -57,7 +57,7 @@ func resourceList(limits admission.Limits, r render.Resources) v1.ResourceList {
 		v1.ResourcePods:   *resource.NewQuantity(int64(limits.MaxPods), resource.DecimalSI),
 	}
 	if r.EphemeralStorage > 0 {
-		amounts[v1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.BinarySI)
+		amounts[v1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.DecimalSI)
 	}
 	for name, n := range limits.Allocatable {
 		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {

@@ -92,8 +92,8 @@ func (m *NodeBuilder) update(c reconcile.Change, facts *nodeFacts) *v1.Node {
 // that no device plugin lists are not part of the capacity.
 func setResources(s *v1.NodeStatus, c reconcile.Change) {
 	if c.Capacity.EphemeralStorage > 0 {
-		s.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Capacity.EphemeralStorage, resource.BinarySI)
-		s.Allocatable[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Allocatable.EphemeralStorage, resource.BinarySI)
+		s.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Capacity.EphemeralStorage, resource.DecimalSI)
+		s.Allocatable[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Allocatable.EphemeralStorage, resource.DecimalSI)
 	}
 	for name, d := range c.Devices {
 		s.Capacity[name] = *resource.NewQuantity(d.Listed, resource.DecimalSI)

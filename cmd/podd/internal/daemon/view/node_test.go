@@ -92,8 +92,11 @@ func TestNode(t *testing.T) {
 	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]allocation.Count{gpu: {Total: 2, Listed: 2, Healthy: 2, IsServed: true}}}
 	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
 	s = v.update(c, facts).Status
-	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
-		t.Errorf("got status %+v, want 2 GPUs and 2 GiB of 3 GiB ephemeral storage allocatable", s)
+	if n := s.Capacity[gpu]; n.Value() != 2 {
+		t.Errorf("got status %+v, want 2 GPUs", s)
+	}
+	if capacity, allocatable := s.Capacity.StorageEphemeral().String(), s.Allocatable.StorageEphemeral().String(); capacity != "3221225472" || allocatable != "2147483648" { // the kubelet's format
+		t.Errorf("ephemeral storage: got capacity %s and allocatable %s, want 3221225472 and 2147483648", capacity, allocatable)
 	}
 	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 1, Listed: 2}}
 	s = v.update(c, facts).Status
