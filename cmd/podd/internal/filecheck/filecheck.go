@@ -35,7 +35,11 @@ func Check(inputs []Input, o decode.Options) *Result {
 			order[in.path] = i
 		}
 		if in.err != nil {
-			unreadable = append(unreadable, manifest.Problem{Severity: manifest.Error, Path: in.path, Message: in.err.Error()})
+			p := manifest.Problem{Severity: manifest.Error, Path: in.path, Message: in.err.Error()}
+			if in.isIgnored {
+				p.Severity = manifest.Warning
+			}
+			unreadable = append(unreadable, p)
 			continue
 		}
 		o.Kind, o.Path, o.Now = in.kind, in.path, time.Now()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -22,6 +23,9 @@ type Input struct {
 	kind string // manifest.KindFile or manifest.KindURL
 	data []byte
 	err  error
+	// isIgnored is set for an entry of a directory that is not read, although a user may intend it to be
+	// a manifest. err is then the reason.
+	isIgnored bool
 }
 
 // Read reads all names. A name is the path of a file or of a directory with manifests, a URL,
@@ -32,7 +36,7 @@ func Read(ctx context.Context, names []string, stdin io.Reader) []Input {
 		switch {
 		case name == "-":
 			data, err := readLimited(stdin)
-			inputs = append(inputs, Input{"<stdin>", manifest.KindFile, data, err})
+			inputs = append(inputs, Input{path: "<stdin>", kind: manifest.KindFile, data: data, err: err})
 		case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
 			inputs = append(inputs, fetch(ctx, name))
 		default:
@@ -42,7 +46,8 @@ func Read(ctx context.Context, names []string, stdin io.Reader) []Input {
 	return inputs
 }
 
-// readPath reads a file, or all manifests in a directory in the order of their names.
+// readPath reads a file, or all manifests in a directory in the order of their names. As kubectl does, it
+// does not read files of a directory that do not have the name of a manifest, such as README.md.
 func readPath(path string) []Input {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -56,16 +61,30 @@ func readPath(path string) []Input {
 		return []Input{{path: path, err: NewReadError(err)}}
 	}
 	var inputs []Input
+	hasManifest := false
 	for _, e := range entries {
 		file := filepath.Join(path, e.Name())
-		if filename.Classify(e.Name()) == filename.Manifest && !isDir(file) {
+		switch kind := filename.Classify(e.Name()); {
+		case kind != filename.Manifest && kind != filename.Other:
+		case isDir(file):
+			inputs = append(inputs, newIgnored(file, "podd does not read subdirectories; to include its files, specify the subdirectory"))
+		case kind == filename.Other:
+			inputs = append(inputs, newIgnored(file, kind.IgnoredReason()+"; to include it, as podd called as kubelet does, specify the file"))
+		default:
 			inputs = append(inputs, readRegular(file))
+			hasManifest = true
 		}
 	}
-	if len(inputs) == 0 {
-		return []Input{{path: path, err: errors.New("the directory contains no manifests; the names of manifests must end in .yaml, .yml, .json or .manifest")}}
+	if !hasManifest {
+		err := errors.New("the directory contains no manifests; the names of manifests must end in .yaml, .yml, .json or .manifest")
+		inputs = slices.Insert(inputs, 0, Input{path: path, err: err})
 	}
 	return inputs
+}
+
+// newIgnored returns the Input of an entry of a directory that is not read.
+func newIgnored(path, reason string) Input {
+	return Input{path: path, err: errors.New("ignored: " + reason), isIgnored: true}
 }
 
 // isDir reports whether path is a directory, or a symlink to a directory.
