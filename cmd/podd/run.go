@@ -72,7 +72,9 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return c.runDynamic(ctx, s)
 	}
 	cfg, warnings, err := config.LoadForHost(c.Flags)
-	logging.WriteWarnings(s.Err, &cfg.Logging, warnings)
+	if err != nil || cfg.RunOnce {
+		logging.WriteWarnings(s.Err, &cfg.Logging, warnings)
+	}
 	switch {
 	case err != nil && c.RunOnce != nil && *c.RunOnce:
 		return exit.NewError(exit.Internal, err)
@@ -82,7 +84,7 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		once := runonce.Command{Files: c.Files, Env: c.Env, EnvFiles: c.EnvFile, Timeout: c.Timeout, ReportPath: c.Report}
 		return once.Run(ctx, &cfg, s)
 	}
-	return daemon.Run(ctx, daemon.Options{Config: &cfg, Version: thisVersion().Version, Stdout: s.Out, Stderr: s.Err})
+	return daemon.Run(ctx, daemon.Options{Config: &cfg, Warnings: warnings, Version: thisVersion().Version, Stdout: s.Out, Stderr: s.Err})
 }
 
 // runDynamic runs pods until ctx is done, and follows changes of the configuration.
@@ -91,9 +93,9 @@ func (c *runCmd) runDynamic(ctx context.Context, s iostreams.Streams) error {
 	log, _ := logging.New(logging.Streams{Errors: s.Err}, &config.Logging{LogFormat: "text"}, slog.LevelInfo)
 	lock := lockfile.Options{Path: c.LockFile, ExitOnContention: c.ExitOnLockContention, Log: log}
 	return wiring.IgnoreCanceled(lockfile.Hold(ctx, lock, func(ctx context.Context) error {
-		return dynconfig.Run(ctx, dynconfig.Options{Flags: c.Flags, Version: version, Stderr: s.Err,
-			Start: func(ctx context.Context, cfg *config.Config, link *dynconfig.Link) error {
-				return daemon.Run(ctx, daemon.Options{Config: cfg, Version: version, Link: link, Stdout: s.Out, Stderr: s.Err})
+		return dynconfig.Run(ctx, dynconfig.Options{Flags: c.Flags, Version: version,
+			Start: func(ctx context.Context, cfg *config.Config, warnings []config.Warning, link *dynconfig.Link) error {
+				return daemon.Run(ctx, daemon.Options{Config: cfg, Warnings: warnings, Version: version, Link: link, Stdout: s.Out, Stderr: s.Err})
 			},
 		})
 	}))

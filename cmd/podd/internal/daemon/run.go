@@ -34,8 +34,9 @@ import (
 
 // Options are the options of Run.
 type Options struct {
-	Config  *config.Config
-	Version string // version of podd
+	Config   *config.Config
+	Warnings []config.Warning // warnings about Config, which Run writes to Stderr
+	Version  string           // version of podd
 	// Link connects podd with the manager of its configuration. It is nil without dynamic configuration.
 	Link *dynconfig.Link
 	// Stderr receives the log. With Config.SplitStream, Stdout receives the log without its warnings
@@ -57,6 +58,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	log, level := logging.New(out, &cfg.Logging, slog.LevelInfo)
 	log.Info("podd is starting", "version", o.Version, "kubernetes", manifest.KubernetesVersion)
+	logging.WriteWarnings(o.Stderr, &cfg.Logging, o.Warnings)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
 	}

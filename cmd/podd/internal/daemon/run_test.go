@@ -12,8 +12,8 @@ import (
 	"podd/server"
 )
 
-// TestRun_FirstLogLine checks that the first line of the log contains the version. The lock file
-// cannot be created, so podd stops at once.
+// TestRun_FirstLogLine checks that the first line of the log contains the version, also if there are
+// warnings about the configuration. The lock file cannot be created, so podd stops at once.
 func TestRun_FirstLogLine(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("podd run needs root")
@@ -21,12 +21,16 @@ func TestRun_FirstLogLine(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config.Config{}
 	cfg.LockFile = filepath.Join(t.TempDir(), "missing", "lock")
-	if err := Run(t.Context(), Options{Config: &cfg, Version: "v1.2.3", Stderr: &log}); err == nil {
+	warnings := []config.Warning{{Severity: manifest.Warning, FieldPath: "hairpinMode", Message: "ignored"}}
+	if err := Run(t.Context(), Options{Config: &cfg, Warnings: warnings, Version: "v1.2.3", Stderr: &log}); err == nil {
 		t.Fatal("Run with a lock file in a missing directory: got no error, want one")
 	}
-	first, _, _ := strings.Cut(log.String(), "\n")
+	first, rest, _ := strings.Cut(log.String(), "\n")
 	if want := "podd is starting version=v1.2.3 kubernetes=" + manifest.KubernetesVersion; !strings.HasSuffix(first, want) {
 		t.Errorf("got first line %q, want one that ends in %q", first, want)
+	}
+	if want := "warning: hairpinMode: ignored\n"; !strings.HasPrefix(rest, want) {
+		t.Errorf("got %q after the first line, want %q at its beginning", rest, want)
 	}
 }
 

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"podd/cmd/podd/internal/config"
-	"podd/cmd/podd/internal/logging"
 	"podd/manifest/dirwatch"
 )
 
@@ -23,11 +21,9 @@ var ErrReload = errors.New("podd starts with another configuration")
 type Options struct {
 	Flags   config.Flags // DynamicConfigDir must be set
 	Version string       // version of podd
-	// Start runs podd's parts with a configuration until ctx is done. It returns nil if podd has stopped
-	// in an orderly way.
-	Start func(ctx context.Context, cfg *config.Config, link *Link) error
-	// Stderr receives the warnings about the configuration in use.
-	Stderr io.Writer
+	// Start runs podd's parts with a configuration until ctx is done, and reports the warnings about the
+	// configuration. It returns nil if podd has stopped in an orderly way.
+	Start func(ctx context.Context, cfg *config.Config, warnings []config.Warning, link *Link) error
 }
 
 // Run runs podd and changes its configuration until ctx is done or podd fails.
@@ -48,13 +44,13 @@ type manager struct {
 	watcher dirwatch.Watcher
 
 	state     State
-	assigned  Version        // the newest candidate
-	loaded    *config.Config // the last valid configuration
-	loadedOf  string         // digest of the documents of loaded
-	warnedOf  string         // digest of the documents whose warnings were printed last
-	readErr   string         // why the candidate cannot be read, or ""
-	storeErr  string         // why the candidate or the state cannot be stored, or ""
-	configMap *ConfigMap     // the ConfigMap that replaces the file of --config, or nil
+	assigned  Version          // the newest candidate
+	loaded    *config.Config   // the last valid configuration
+	warnings  []config.Warning // warnings about loaded
+	loadedOf  string           // digest of the documents of loaded
+	readErr   string           // why the candidate cannot be read, or ""
+	storeErr  string           // why the candidate or the state cannot be stored, or ""
+	configMap *ConfigMap       // the ConfigMap that replaces the file of --config, or nil
 	// mustStoreConfigMap is set if configMap differs from the stored ConfigMap.
 	mustStoreConfigMap bool
 
@@ -225,8 +221,8 @@ func (m *manager) readCandidate() (checkpoint, error) {
 	return newCheckpoint(append([]config.Document{m.configMap.document(m.mainDir())}, docs...), &m.configMap.Version), nil
 }
 
-// load makes a checkpoint the loaded configuration, and prints its warnings. If the configuration is
-// invalid, the loaded configuration does not change.
+// load makes a checkpoint the loaded configuration. If the configuration is invalid, the loaded
+// configuration does not change.
 func (m *manager) load(c checkpoint) error {
 	host, err := config.ReadHostFacts()
 	if err != nil {
@@ -242,11 +238,7 @@ func (m *manager) load(c checkpoint) error {
 	case m.store.dir == cfg.RootDir || m.store.dir == cfg.RunDir:
 		return fmt.Errorf("%s is the directory of --dynamic-config-dir and another directory of podd; use a separate directory", m.store.dir)
 	}
-	if m.warnedOf != c.Version.Digest {
-		m.warnedOf = c.Version.Digest
-		logging.WriteWarnings(m.o.Stderr, &cfg.Logging, warnings)
-	}
-	m.loaded, m.loadedOf, m.checkpoints[c.Version.Digest] = &cfg, c.Version.Digest, c
+	m.loaded, m.warnings, m.loadedOf, m.checkpoints[c.Version.Digest] = &cfg, warnings, c.Version.Digest, c
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package dynconfig
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,12 +25,12 @@ const trialPeriod = 10 * time.Minute
 type node struct {
 	t       *testing.T
 	flags   config.Flags
-	stderr  bytes.Buffer
 	link    *Link
 	cancel  context.CancelFunc
 	done    chan error
 	running int32 // maxPods of the running parts, or 0
 	starts  int
+	warned  []string               // the first words of the warnings about the configuration, at each start
 	causes  []error                // why the parts have stopped
 	health  atomic.Pointer[Health] // the manager reads it in another goroutine
 	failing map[int32]error        // errors with which the parts stop, by maxPods
@@ -82,7 +81,7 @@ func (n *node) start() {
 	}
 	ctx, cancel := context.WithCancel(n.t.Context())
 	n.cancel, n.done = cancel, make(chan error, 1)
-	m := newManager(Options{Flags: n.flags, Version: "v1", Start: n.run, Stderr: &n.stderr}, store)
+	m := newManager(Options{Flags: n.flags, Version: "v1", Start: n.run}, store)
 	m.watcher.New = func() (*fsnotify.Watcher, error) { return nil, errors.New("no inotify in this test") }
 	n.link = m.link
 	go func() {
@@ -95,8 +94,13 @@ func (n *node) start() {
 }
 
 // run is Options.Start.
-func (n *node) run(ctx context.Context, cfg *config.Config, link *Link) error {
+func (n *node) run(ctx context.Context, cfg *config.Config, warnings []config.Warning, link *Link) error {
 	n.starts++
+	var texts []string
+	for _, w := range warnings {
+		texts = append(texts, strings.Fields(w.Message)[0])
+	}
+	n.warned = append(n.warned, strings.Join(texts, " "))
 	n.running = int32(cfg.MaxPods)
 	defer func() { n.running = 0 }()
 	if err := n.failing[n.running]; err != nil {
@@ -903,4 +907,22 @@ func diffJSON(t *testing.T, want, got any) string {
 		return string(data)
 	}
 	return cmp.Diff(encode(want), encode(got))
+}
+
+// TestManager_Warnings checks that the parts get the warnings about their configuration each time that they
+// start, also after the return to an earlier configuration.
+func TestManager_Warnings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.failing[2] = errors.New("port in use")
+		n.write("maxPods: 1\nhairpinMode: none")
+		n.trust()
+		n.write("maxPods: 2\nvolumePluginDir: /x")
+		n.wait(2 * checkInterval)
+		n.wantRunning(1, "port in use")
+		n.stop()
+		if diff := cmp.Diff([]string{"hairpinMode", "volumePluginDir", "hairpinMode"}, n.warned); diff != "" {
+			t.Errorf("settings in the warnings at each start (-want +got):\n%s", diff)
+		}
+	})
 }

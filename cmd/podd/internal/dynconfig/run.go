@@ -38,7 +38,8 @@ func (m *manager) runConfig(ctx context.Context, cfg *config.Config) error {
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan error, 1)
-	go func() { done <- m.o.Start(runCtx, cfg, m.link) }()
+	warnings := m.warnings
+	go func() { done <- m.o.Start(runCtx, cfg, warnings, m.link) }()
 	checks := newCheckTimer(time.Now())
 	timer := time.NewTimer(0)
 	defer timer.Stop()
