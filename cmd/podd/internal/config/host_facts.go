@@ -24,6 +24,8 @@ type HostFacts struct {
 	SwapEnabled bool
 	// CanLimitSwap is set if the kernel can limit the swap of a cgroup.
 	CanLimitSwap bool
+	// KernelRelease is the release of the kernel, such as "6.1.0-13-amd64", or "" if it is unknown.
+	KernelRelease string
 	// PrivateRuntimeDir is the .run directory of the source checkout that podd was started from, or
 	// "". "make run" starts a private runtime in this directory.
 	PrivateRuntimeDir string
@@ -35,12 +37,14 @@ func ReadHostFacts() (HostFacts, error) {
 	if err != nil {
 		return HostFacts{}, fmt.Errorf("reading the hostname: %w", err)
 	}
+	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return HostFacts{
 		Program:           filepath.Base(os.Args[0]),
 		Hostname:          host,
 		UsesCgroupV2:      isCgroupV2("/sys/fs/cgroup"),
 		SwapEnabled:       hasSwap("/proc/swaps"),
 		CanLimitSwap:      canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
+		KernelRelease:     strings.TrimSpace(string(release)),
 		PrivateRuntimeDir: findPrivateRuntimeDir(),
 	}, nil
 }

@@ -83,8 +83,8 @@ func TestLoad_PrivateRuntime(t *testing.T) {
 
 func TestReadHostFacts(t *testing.T) {
 	m, err := ReadHostFacts()
-	if err != nil || m.Hostname == "" || m.calledAsKubelet() {
-		t.Errorf("got %+v, error %v; want a hostname, and a program that is not called kubelet", m, err)
+	if err != nil || m.Hostname == "" || m.KernelRelease == "" || m.calledAsKubelet() {
+		t.Errorf("got %+v, error %v; want a hostname, a release of the kernel, and a program that is not called kubelet", m, err)
 	}
 }
 

@@ -90,6 +90,7 @@ func loadTranscript(comment string) string {
 			if _, host, ok := strings.Cut(rest, "hostname="); ok {
 				m.Hostname = host
 			}
+			_, m.KernelRelease, _ = strings.Cut(rest, "kernel=")
 		}
 	}
 	flags, err := tryParse(args...)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"k8s.io/apimachinery/pkg/util/version"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/manifest"
@@ -12,6 +13,17 @@ const gateMemoryQoS = "MemoryQoS"
 // ignoredThrottlingFactor is the value of memoryThrottlingFactor that the kubelet ignores without the
 // feature gate MemoryQoS, because it was the default in earlier versions.
 const ignoredThrottlingFactor = 0.9
+
+// throttlingKernel is the first version of the kernel in which a process cannot reclaim memory in an endless
+// loop when its cgroup exceeds memory.high (commit b3ff92916af3). The kubelet warns about older kernels.
+const throttlingKernel = "5.9"
+
+// isKernelOlder reports whether the release of a kernel is older than a version. It returns false if the
+// release is unknown.
+func isKernelOlder(release, than string) bool {
+	kernel, err := version.ParseGeneric(release)
+	return err == nil && kernel.LessThan(version.MustParseGeneric(than))
+}
 
 // checkMemoryQoS checks memoryThrottlingFactor and memoryReservationPolicy with the rules of the kubelet,
 // and warns if they have no effect on this host.
@@ -36,6 +48,9 @@ func (c *checker) checkMemoryQoS() {
 		c.warn(policyField, "TieredReservation: ignored with --runonce, because the kernel protects memory only if the cgroups above it are protected, and a run does not set the cgroups of QoS classes")
 	}
 	if c.host.UsesCgroupV2 {
+		if factor != nil && isKernelOlder(c.host.KernelRelease, throttlingKernel) {
+			c.warn(factorField, "processes can hang while they are throttled, because of a bug in the kernel before "+throttlingKernel+"; this host runs "+c.host.KernelRelease)
+		}
 		return
 	}
 	const noEffect = "no effect, because this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1"
