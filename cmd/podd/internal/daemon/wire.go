@@ -164,11 +164,16 @@ func closeConnections(client *cri.Client, traces *tracing.Provider) {
 	traces.Close() // traces must be closed last, because calls to the runtime have spans
 }
 
-// newTracing returns the Provider of traces, or nil if tracing is disabled.
+// newTracing returns the Provider of traces, or nil if tracing is disabled. Queries for the traces of kubelets
+// must find those of podd, if it acts as a kubelet.
 func newTracing(b processState) (*tracing.Provider, error) {
 	t := b.cfg.Tracing
 	if t == nil {
 		return nil, nil
 	}
-	return tracing.New(tracing.Options{Endpoint: t.Endpoint, SampleRatio: t.SampleRatio, Node: b.cfg.NodeName, Version: b.version, Log: b.log})
+	service := "podd"
+	if b.cfg.ActsAsKubelet {
+		service = "kubelet"
+	}
+	return tracing.New(tracing.Options{Endpoint: t.Endpoint, SampleRatio: t.SampleRatio, Service: service, Node: b.cfg.NodeName, Version: b.version, Log: b.log})
 }

@@ -33,9 +33,9 @@ type exporter struct {
 }
 
 // newResource returns the OpenTelemetry resource of all spans, which describes this podd.
-func newResource(node, version string) *resource.Resource {
+func newResource(o *Options) *resource.Resource {
 	return &resource.Resource{Attributes: newAttributes([]attribute.KeyValue{
-		attribute.String("service.name", "podd"), attribute.String("service.version", version), attribute.String("host.name", node),
+		attribute.String("service.name", o.Service), attribute.String("service.version", o.Version), attribute.String("host.name", o.Node),
 	})}
 }
 

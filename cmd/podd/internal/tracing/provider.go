@@ -41,9 +41,10 @@ type Options struct {
 	// SampleRatio is the part of the traces that are recorded, from 0 to 1. It applies to traces that
 	// begin in podd. A trace of a client is recorded if the client records it.
 	SampleRatio float64
-	// Node is the name of the node, and Version the version of podd.
-	Node, Version string
-	Log           *slog.Logger
+	// Service is the name by which queries find the spans. Node is the name of the node, and Version the
+	// version of podd.
+	Service, Node, Version string
+	Log                    *slog.Logger
 }
 
 // A Provider records spans and sends them to a collector. A nil *Provider records nothing.
@@ -70,7 +71,7 @@ func New(o Options) (*Provider, error) {
 		ratio: o.SampleRatio, queue: make(chan *otlp.Span, maxQueuedSpans),
 		conn: conn, stop: make(chan struct{}), cancel: cancel, done: make(chan struct{}),
 	}
-	e := &exporter{conn: conn, endpoint: o.Endpoint, resource: newResource(o.Node, o.Version), log: o.Log}
+	e := &exporter{conn: conn, endpoint: o.Endpoint, resource: newResource(&o), log: o.Log}
 	go func() {
 		defer close(p.done)
 		p.export(ctx, e)

@@ -31,7 +31,7 @@ func startProvider(t *testing.T, ratio float64) (*Provider, *tracingtest.Collect
 		t.Fatal(err)
 	}
 	log := new(bytes.Buffer)
-	p, err := New(Options{Endpoint: ln.Addr().String(), SampleRatio: ratio, Node: "n1", Version: "v9", Log: slog.New(slog.NewTextHandler(log, nil))})
+	p, err := New(Options{Endpoint: ln.Addr().String(), SampleRatio: ratio, Service: "kubelet", Node: "n1", Version: "v9", Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestProvider(t *testing.T) {
 		if inner.Status.Code != otlp.Status_STATUS_CODE_ERROR || inner.Status.Message != "failed" || outer.Status.Code != otlp.Status_STATUS_CODE_UNSET {
 			t.Errorf("got child status %v, parent status %v; want child status error with the message \"failed\", parent status unset", inner.Status, outer.Status)
 		}
-		if diff := cmp.Diff(map[string]string{"service.name": "podd", "service.version": "v9", "host.name": "n1"}, outer.Resource); diff != "" {
+		if diff := cmp.Diff(map[string]string{"service.name": "kubelet", "service.version": "v9", "host.name": "n1"}, outer.Resource); diff != "" {
 			t.Errorf("resource (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(map[string]string{"a": "b"}, outer.Attrs); diff != "" {
