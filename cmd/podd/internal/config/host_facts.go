@@ -2,6 +2,7 @@ package config
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,8 @@ type HostFacts struct {
 	CanLimitSwap bool
 	// KernelRelease is the release of the kernel, such as "6.1.0-13-amd64", or "" if it is unknown.
 	KernelRelease string
+	// TracingURL is the URL of a collector of traces in OpenTelemetry's environment variables, or "".
+	TracingURL string
 	// PrivateRuntimeDir is the .run directory of the source checkout that podd was started from, or
 	// "". "make run" starts a private runtime in this directory.
 	PrivateRuntimeDir string
@@ -45,6 +48,7 @@ func ReadHostFacts() (HostFacts, error) {
 		SwapEnabled:       hasSwap("/proc/swaps"),
 		CanLimitSwap:      canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
 		KernelRelease:     strings.TrimSpace(string(release)),
+		TracingURL:        cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")),
 		PrivateRuntimeDir: findPrivateRuntimeDir(),
 	}, nil
 }

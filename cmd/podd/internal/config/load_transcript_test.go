@@ -91,6 +91,7 @@ func loadTranscript(comment string) string {
 				m.Hostname = host
 			}
 			_, m.KernelRelease, _ = strings.Cut(rest, "kernel=")
+			_, m.TracingURL, _ = strings.Cut(rest, "tracing=")
 		}
 	}
 	flags, err := tryParse(args...)

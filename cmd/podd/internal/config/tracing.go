@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// defaultTracingEndpoint is the default of Tracing.Endpoint, as in OpenTelemetry.
+// defaultTracingEndpoint is the default of Tracing.Endpoint, as in OpenTelemetry, unless the environment
+// contains a URL.
 const defaultTracingEndpoint = "localhost:4317"
 
 // millionSamples is the value of samplingRatePerMillion that records every trace.
@@ -33,6 +35,9 @@ func (c *checker) checkTracing() {
 		c.errorf("tracing.samplingRatePerMillion", "%d is out of range; must be between 0 and %d", *rate, millionSamples)
 	}
 	if t.Endpoint == nil || *t.Endpoint == "" {
+		if c.host.TracingURL != "" && tracingTarget(c.host.TracingURL) == "" {
+			c.warn("tracing", "the environment variable OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is ignored, because it is not a URL such as http://"+defaultTracingEndpoint)
+		}
 		return
 	}
 	target := *t.Endpoint
@@ -44,13 +49,30 @@ func (c *checker) checkTracing() {
 	}
 }
 
+// tracingTarget returns the target of gRPC for the URL of a collector in the environment, or "" if the
+// URL is not valid. As in the kubelet, https does not enable TLS.
+func tracingTarget(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil:
+	case u.Scheme == "unix":
+		return rawURL
+	case u.Scheme == "http" || u.Scheme == "https":
+		return u.Host
+	}
+	return ""
+}
+
 // resolveTracing sets the configuration of traces. With --runonce, podd sends no traces.
 func (r *resolver) resolveTracing(c *Config) {
 	t := r.kubelet.Tracing
 	if t == nil || r.kubelet.RunOnce {
 		return
 	}
-	c.Tracing = &Tracing{Endpoint: defaultTracingEndpoint, SampleRatio: float64(derefInt32(t.SamplingRatePerMillion)) / millionSamples}
+	c.Tracing = &Tracing{
+		Endpoint:    cmp.Or(tracingTarget(r.host.TracingURL), defaultTracingEndpoint),
+		SampleRatio: float64(derefInt32(t.SamplingRatePerMillion)) / millionSamples,
+	}
 	if t.Endpoint != nil && *t.Endpoint != "" {
 		c.Tracing.Endpoint = *t.Endpoint
 	}
