@@ -44,11 +44,28 @@ var gateGroups = []gateGroup{{
 	gates:        []string{"AllowDNSOnlyNodeCSR"},
 }, {
 	lacksFeature: true,
-	reason:       "podd does not have this feature",
-	gates: []string{
-		"CSIVolumeHealth", "ChangeContainerStatusOnKubeletRestart", "GitRepoVolumeDriver", "ImageVolumeWithDigest",
-		"KubeletAllocatedPodsEndpoint", "RuntimeClassInImageCriApi",
-	},
+	reason:       "podd does not monitor the health of volumes",
+	gates:        []string{"CSIVolumeHealth"},
+}, {
+	lacksFeature: true,
+	reason:       "podd keeps the status of containers when it restarts",
+	gates:        []string{"ChangeContainerStatusOnKubeletRestart"},
+}, {
+	lacksFeature: true,
+	reason:       "podd rejects gitRepo volumes because of CVE-2024-10220; clone the repository in an init container",
+	gates:        []string{"GitRepoVolumeDriver"},
+}, {
+	lacksFeature: true,
+	reason:       "podd does not report the digests of image volumes",
+	gates:        []string{"ImageVolumeWithDigest"},
+}, {
+	lacksFeature: true,
+	reason:       "podd does not serve /allocatedPods; use /pods, whose status contains allocatedResources",
+	gates:        []string{"KubeletAllocatedPodsEndpoint"},
+}, {
+	lacksFeature: true,
+	reason:       "podd does not distinguish images by RuntimeClass",
+	gates:        []string{"RuntimeClassInImageCriApi"},
 }, {
 	reason: "it has an effect only with the CPU, memory and topology manager policies that podd rejects",
 	gates: []string{
