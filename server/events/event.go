@@ -69,9 +69,10 @@ func (l *Log) toEvent(s *series) *v1.Event {
 
 func (l *Log) reference(s *series) v1.ObjectReference {
 	if s.Pod == (types.NamespacedName{}) {
-		// The UID of the Node is not available here. Like the kubelet, podd uses the node's name as
-		// the UID.
-		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
+		// The UID of the Node is not available here. kubectl also searches for events with the name of
+		// the Node as the UID, because kubelets before Kubernetes 1.37 used the name. In a cluster,
+		// package eventsender replaces the name.
+		return v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
 	}
 	return v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod", Namespace: s.Pod.Namespace, Name: s.Pod.Name, UID: s.UID, FieldPath: s.FieldPath,

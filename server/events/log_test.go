@@ -51,7 +51,8 @@ func TestEvent(t *testing.T) {
 	if diff := cmp.Diff(want, got[1]); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	if e := got[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != "node" || e.InvolvedObject.UID != "node" || e.UID == got[1].UID {
+	node := v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "node"}
+	if e := got[0]; e.Namespace != "default" || e.InvolvedObject != node || e.UID == got[1].UID {
 		t.Errorf("event of the node: got %+v, want namespace default, the Node as its object, and its own UID", e)
 	}
 }

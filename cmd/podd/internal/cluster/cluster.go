@@ -215,7 +215,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *apiserver.Client, clie
 	group.Go(func() error { syncer.Run(ctx, &c.nodes); return nil })
 	group.Go(func() error { w.Run(ctx); return nil })
 	if c.o.Events != nil {
-		group.Go(func() error { eventsender.New(api, c.o.Events).Run(ctx); return nil })
+		group.Go(func() error { eventsender.New(api, c.o.Events, syncer.UID).Run(ctx); return nil })
 	}
 	group.Go(func() error {
 		c.resolver.Run(ctx, api, problems.forPart(partServices), problems.forPart(partDrivers))

@@ -328,6 +328,7 @@ func TestReachable(t *testing.T) {
 func TestRun_Events(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	var reasons []string // the reasons of the received events
+	var object v1.ObjectReference
 	prepare := func(l *testNode, o *Options) {
 		o.Events = log
 		l.Fault = func(q *http.Request) (*http.Response, error) {
@@ -340,7 +341,7 @@ func TestRun_Events(t *testing.T) {
 			}
 			e := clustertest.MustDecode[v1.Event](body)
 			e.TypeMeta = metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}
-			reasons = append(reasons, e.Reason)
+			reasons, object = append(reasons, e.Reason), e.InvolvedObject
 			return clustertest.Response(http.StatusCreated, e), nil
 		}
 	}
@@ -349,6 +350,9 @@ func TestRun_Events(t *testing.T) {
 		synctest.Wait()
 		if !slices.Equal(reasons, []string{"Starting"}) {
 			t.Errorf("got events with the reasons %q, want [\"Starting\"]", reasons)
+		}
+		if want := (v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: l.Node.UID}); object != want {
+			t.Errorf("got the involved object %+v, want %+v", object, want)
 		}
 	})
 }

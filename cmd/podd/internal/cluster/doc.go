@@ -13,7 +13,7 @@
 //	podwriter      the stored Node and pods, the View     ▶ the status of pods, mirror pods, deletions
 //	objects        the stored Node and pods               ▶ the objects that the pods refer to
 //	boundpods      the stored Node and pods, the objects  ▶ the desired pods
-//	eventsender    server.EventLog                        ▶ the events
+//	eventsender    server.EventLog, the UID of the Node   ▶ the events
 //	csinode        the stored Node, the CSI drivers       ▶ the CSINode, labels and an annotation of the Node
 //	volumelimit    the CSIDrivers, failed attachments     ▶ new limits of drivers, which csinode publishes
 //	expansion      the expansions of volumes, the objects ▶ the status of PersistentVolumeClaims

@@ -25,6 +25,7 @@ import (
 type Sender struct {
 	c          *apiserver.Client
 	log        server.EventLog
+	nodeUID    func() *types.UID
 	storedKeys map[string]bool // keys of events that the API server stores
 	filter     spamFilter
 }
@@ -37,9 +38,10 @@ const maxEventAge = 10 * time.Minute
 // events in the event log.
 const maxStoredKeys = 4096
 
-// New returns a Sender that sends the events of log with the client c.
-func New(c *apiserver.Client, log server.EventLog) *Sender {
-	return &Sender{c: c, log: log, storedKeys: map[string]bool{}, filter: spamFilter{}}
+// New returns a Sender that sends the events of log with the client c. nodeUID returns the UID of the
+// Node, or nil if the Node does not exist. Only Run calls it.
+func New(c *apiserver.Client, log server.EventLog, nodeUID func() *types.UID) *Sender {
+	return &Sender{c: c, log: log, nodeUID: nodeUID, storedKeys: map[string]bool{}, filter: spamFilter{}}
 }
 
 // Run sends events until ctx is done.
@@ -102,6 +104,9 @@ func (s *Sender) createOrPatch(ctx context.Context, e *v1.Event) error {
 		// The API server has deleted the event, by default after an hour. Create it again.
 	}
 	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, Annotations: e.Annotations}
+	if uid := s.nodeUID(); uid != nil && e.InvolvedObject.Kind == "Node" {
+		e.InvolvedObject.UID = *uid
+	}
 	err := s.c.DoWithoutTimeout(ctx, s.c.Events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
 	if apierrors.IsAlreadyExists(err) { // the response to an earlier request was lost, or an earlier podd process created the event
 		err = s.patchCount(ctx, e)

@@ -9,11 +9,13 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +34,8 @@ type eventServer struct {
 	// fault returns the response to a request, or nil and nil if the eventServer must handle the request.
 	// fault may be nil.
 	fault func(*http.Request) (*http.Response, error)
+	// nodeUID is the UID of the Node; nil if the Node does not exist.
+	nodeUID atomic.Pointer[types.UID]
 }
 
 // RoundTrip creates or patches an event.
@@ -102,7 +106,7 @@ func runSender(t *testing.T, test func(t *testing.T, s *eventServer, log *events
 		ctx, cancel := context.WithCancel(t.Context())
 		var part sync.WaitGroup
 		part.Go(func() {
-			New(clustertest.NewClient(t, s, apiserver.Options{EventQPS: 50, EventBurst: 100}), log).Run(ctx)
+			New(clustertest.NewClient(t, s, apiserver.Options{EventQPS: 50, EventBurst: 100}), log, s.nodeUID.Load).Run(ctx)
 		})
 		test(t, s, log)
 		cancel()
@@ -146,6 +150,30 @@ func TestSender(t *testing.T) {
 		clustertest.Advance(time.Second)
 		if len(s.stored()) != 1 {
 			t.Errorf("repeated after its deletion: got events %v, want 1 event", s.stored())
+		}
+	})
+}
+
+// TestSender_NodeUID checks that an event of the node has the UID of the Node if the Node exists, and
+// otherwise the name of the node as the UID. Events of pods have the UIDs of the pods.
+func TestSender_NodeUID(t *testing.T) {
+	runSender(t, func(t *testing.T, s *eventServer, log *events.Log) {
+		add := func(reason string) {
+			log.Add(events.Occurrence{Type: v1.EventTypeNormal, Reason: reason, Time: time.Now()}, newContainerEvent(reason+"Pod", "m"))
+			clustertest.Advance(time.Second)
+		}
+		add("Starting")
+		s.nodeUID.Store(new(types.UID("u1")))
+		add("NodeReady")
+		s.nodeUID.Store(new(types.UID("u2"))) // the Node was deleted and created again
+		add("Rebooted")
+		got := map[string]types.UID{}
+		for _, e := range s.stored() {
+			got[e.Reason] = e.InvolvedObject.UID
+		}
+		want := map[string]types.UID{"Starting": "n1", "NodeReady": "u1", "Rebooted": "u2", "StartingPod": "hash", "NodeReadyPod": "hash", "RebootedPod": "hash"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("UIDs of the involved objects by reason (-want +got):\n%s", diff)
 		}
 	})
 }
