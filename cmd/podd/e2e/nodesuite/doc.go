@@ -18,8 +18,8 @@
 // The file skip.txt lists the specs that do not run, and why. make e2e-node runs the tests on the
 // private host, as root and with the build tag e2e:
 //
-//	make e2e-node                                           # [NodeConformance]
-//	make e2e-node E2E_NODE='Eviction|GarbageCollect'        # specs that match a regular expression
+//	make e2e-node                                    # all specs that need no flag of the suite; takes hours
+//	make e2e-node E2E_NODE='\[NodeConformance\]'     # specs that match a regular expression
 //	make e2e-node E2E_NODE=CriProxy E2E_NODE_FLAGS=--cri-proxy-enabled  # with a flag of the suite
 //	make e2e-node E2E_NODE=StandaloneMode E2E_NODE_FLAGS=--standalone-mode  # without an API server
 //	make e2e-node E2E_NODE=LockContention E2E_NODE_FLAGS='--kubelet-flags=--lock-file=/var/run/kubelet.lock --kubelet-flags=--exit-on-lock-contention'

@@ -52,7 +52,7 @@ BinaryName = %[1]q
 SystemdCgroup = %[2]t
 `
 
-// TestNodeSuite runs the specs that match $PODD_NODE_SUITE.
+// TestNodeSuite runs the specs that match $PODD_NODE_SUITE, by default all.
 func TestNodeSuite(t *testing.T) {
 	suite, err := tools.EnsureNodeSuite(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
@@ -97,7 +97,7 @@ func TestNodeSuite(t *testing.T) {
 	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}
-	focus := cmp.Or(os.Getenv("PODD_NODE_SUITE"), `\[NodeConformance\]`)
+	focus := cmp.Or(os.Getenv("PODD_NODE_SUITE"), ".")
 	failed := run(t.Context(), suite, runtime, dir, focus, skips)
 	report, err := junit.Read(filepath.Join(dir, "reports", "junit.xml"))
 	logReport(t, report, regexp.MustCompile(focus), skips)
@@ -119,7 +119,7 @@ func run(ctx context.Context, suite tools.NodeSuite, runtime *stack.Stack, dir, 
 		return err
 	}
 	defer output.Close()
-	args := []string{"--procs", strconv.Itoa(thisHost.processes), "--timeout", "3h", "--no-color", "--silence-skips", "--junit-report", "junit.xml", "--output-dir", "reports",
+	args := []string{"--procs", strconv.Itoa(thisHost.processes), "--timeout", "9h", "--no-color", "--silence-skips", "--junit-report", "junit.xml", "--output-dir", "reports",
 		"--focus", focus, "--skip", expression(skips), "e2e_node.test", "--",
 		"--container-runtime-endpoint", runtime.Endpoint(), "--container-runtime-pid-file", "",
 		"--kubelet-config-file", filepath.Join(dir, "base.yaml"), "--kubelet-flags", "--cluster-domain=cluster.local", "--dns-domain", "cluster.local",
