@@ -13,7 +13,7 @@ const (
 // reloadEffects contains the texts in the column "reload" of the page "configuration", by field path. A
 // field without a text here takes effect without a restart of podd.
 var reloadEffects = map[string]string{
-	"kind": "-", "apiVersion": "-", "runOnce": "no",
+	"kind": "-", "apiVersion": "-", "runOnce": "no", "featureGates": "yes",
 
 	"providerID": "new Node", "registerWithTaints": "new Node",
 	"kubeletCgroups": "not removed", "systemCgroups": "not removed", "protectKernelDefaults": "not removed",
@@ -105,7 +105,7 @@ var fieldEffects = map[string]string{
 	"makeIPTablesUtilChains":           "Create the iptables chains KUBE-IPTABLES-HINT and KUBE-FIREWALL, which other programs use, if iptables is installed. See [cluster](cluster.md).",
 	"iptablesMasqueradeBit":            obsoleteIPTables,
 	"iptablesDropBit":                  obsoleteIPTables,
-	"featureGates":                     "See below.",
+	"featureGates":                     "See below. A change of SELinuxMount applies to volumes that are mounted later.",
 	"failSwapOn":                       "If set to true, podd does not start while swap is enabled. By default, podd starts.",
 	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts with a warning.",
 	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use swap in proportion to their memory requests. LimitedSwap is rejected if the kernel cannot limit swap. With NoSwap, pods use no swap.",
@@ -133,7 +133,7 @@ var fieldEffects = map[string]string{
 	"logging.options.json.splitStream":    splitLog,
 	"logging.options.text.infoBufferSize": noLogBuffer,
 	"logging.options.json.infoBufferSize": noLogBuffer,
-	"tracing":                             "Send traces by OTLP over gRPC, without TLS, to the collector at endpoint (default localhost:4317). samplingRatePerMillion is the number of traces that are recorded, per million. By default, podd records only traces that a client records.",
+	"tracing":                             "Send traces by OTLP over gRPC, without TLS, to the collector at endpoint (by default, the one in the environment variable OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT, otherwise localhost:4317). samplingRatePerMillion is the number of traces that are recorded, per million. By default, podd records only traces that a client records.",
 
 	"shutdownGracePeriod":                        "Duration by which a node shutdown is delayed so that pods can terminate. 0s means no delay.",
 	"shutdownGracePeriodCriticalPods":            "The part of shutdownGracePeriod that is for critical pods, which terminate last.",
