@@ -38,7 +38,7 @@
 // After validation and requests run go test ./manifest/supported -run TestFields -update to update
 // the counts.
 //
-// Package cluster runs the control plane. The program up runs it for tests of podd as a node,
+// Package cluster runs the control plane, and the module oldest pins the oldest one. The program up runs it for tests of podd as a node,
 // with the controllers if necessary. The programs are statically linked, so that they can run in
 // images without other files. Package suite is the node conformance test suite of Kubernetes.
 package controlplane

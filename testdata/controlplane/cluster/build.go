@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,13 +38,15 @@ var packages = map[string]string{
 	"sample-device-plugin":    "k8s.io/kubernetes/test/images/sample-device-plugin",
 }
 
-// versionFlags returns the linker flags that set the version of Kubernetes in go.mod, as in a
-// release. The flags are necessary because the programs behave like the version in the flags, and
+// versionFlags returns the linker flags that set the version of Kubernetes in the module's go.mod, as
+// in a release. The flags are necessary because the programs behave like the version in the flags, and
 // because kubeadm compares the versions of the programs with its own.
-func versionFlags() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes").Output()
+func versionFlags(module string) (string, error) {
+	list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	list.Dir = module
+	out, err := list.Output()
 	if err != nil {
-		return "", fmt.Errorf("reading the version of Kubernetes in go.mod: %w", err)
+		return "", fmt.Errorf("reading the version of Kubernetes in %s/go.mod: %w", module, err)
 	}
 	version := strings.TrimSpace(string(out))
 	minor := strings.Split(strings.TrimPrefix(version, "v1."), ".")[0]
@@ -56,20 +59,33 @@ func versionFlags() (string, error) {
 }
 
 // Build builds the programs into dir, statically linked. It skips programs that exist in dir.
-// Building takes minutes. The working directory must be in the module.
-func Build(dir string, programs ...string) error {
+// Building takes minutes. The working directory must be that of the module.
+func Build(dir string, programs ...string) error { return build(".", dir, programs) }
+
+// BuildOldest builds the programs that Start and StartControllers run, as Build does. The programs of
+// Kubernetes have the version in the module oldest.
+func BuildOldest(dir string) error {
+	return errors.Join(Build(dir, "etcd"), build("oldest", dir, slices.Concat([]string{"kube-apiserver"}, Controllers)))
+}
+
+// build builds programs of the module in the directory called module. See Build.
+func build(module, dir string, programs []string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
 	for _, name := range programs {
 		from := packages[name]
 		program := filepath.Join(dir, name)
 		if _, err := os.Stat(program); err == nil {
 			continue
 		}
-		version, err := versionFlags()
+		version, err := versionFlags(module)
 		if err != nil {
 			return err
 		}
 		build := exec.Command("go", "build", "-ldflags", "-s -w "+version, "-o", program, from)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Dir, build.Env = module, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", name, err, out)
 		}

@@ -16,7 +16,8 @@
 //
 // Without --dir it only builds the programs, including kubeadm and the kubelet. With
 // --conformance it only builds the conformance suite and the contents of its images. With
-// --node-suite it only builds the tests of a node agent.
+// --node-suite it only builds the tests of a node agent, and with --oldest only the control plane of
+// the module oldest.
 package main
 
 import (
@@ -39,6 +40,7 @@ func main() {
 	dir := flag.String("dir", "", "`directory` of the control plane's files")
 	conformance := flag.Bool("conformance", false, "only build the conformance suite")
 	nodeSuite := flag.Bool("node-suite", false, "only build the tests of a node agent")
+	oldest := flag.Bool("oldest", false, "only build the oldest control plane")
 	flag.Parse()
 	var err error
 	switch {
@@ -46,6 +48,8 @@ func main() {
 		err = cluster.BuildConformance(*programs)
 	case *nodeSuite:
 		err = cluster.BuildNodeSuite(*programs)
+	case *oldest:
+		err = cluster.BuildOldest(*programs)
 	default:
 		err = up(context.Background(), *programs, *dir, flag.Args())
 	}

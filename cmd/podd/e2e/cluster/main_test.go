@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,11 +28,24 @@ func TestMain(m *testing.M) {
 	harness.Main(func(dir string) (int, error) { return run(m, dir) })
 }
 
+// ensureControlPlane returns the programs of the control plane: the oldest with which podd is tested if
+// $PODD_PLANE is "oldest", otherwise the current ones.
+func ensureControlPlane(ctx context.Context, log *slog.Logger) (tools.ControlPlane, error) {
+	switch version := os.Getenv("PODD_PLANE"); version {
+	case "":
+		return tools.EnsureControlPlane(ctx, log)
+	case "oldest":
+		return tools.EnsureOldestControlPlane(ctx, log)
+	default:
+		return tools.ControlPlane{}, fmt.Errorf("$PODD_PLANE is %q; set it to oldest, or unset it", version)
+	}
+}
+
 // run starts the shared runtime and control plane in dir, and runs the tests.
 func run(m *testing.M, dir string) (exitCode int, err error) {
 	ctx := context.Background()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	made, err := tools.EnsureControlPlane(ctx, log)
+	made, err := ensureControlPlane(ctx, log)
 	if err != nil {
 		return 1, err
 	}
