@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -77,7 +76,7 @@ func readPath(path string) []Input {
 	}
 	if !hasManifest {
 		err := errors.New("the directory contains no manifests; the names of manifests must end in .yaml, .yml, .json or .manifest")
-		inputs = slices.Insert(inputs, 0, Input{path: path, err: err})
+		inputs = append([]Input{{path: path, err: err}}, inputs...)
 	}
 	return inputs
 }
