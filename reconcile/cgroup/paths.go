@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -31,4 +32,16 @@ func QOSPaths(root string) (kubepods, classes []string) {
 		}
 	}
 	return kubepods, classes
+}
+
+// AllPodsPaths returns the possible paths of kubepods, the cgroup that contains all pods, for each driver.
+// The path for driver is the first, because after a change of the driver, a cgroup of the earlier driver
+// can remain until the host is rebooted. driver is "systemd" or "cgroupfs"; any other value means cgroupfs.
+// root is the parent of kubepods; "" is the top of the hierarchy.
+func AllPodsPaths(root, driver string) []string {
+	paths, _ := QOSPaths(root)
+	if driver == driverSystemd {
+		slices.Reverse(paths)
+	}
+	return paths
 }

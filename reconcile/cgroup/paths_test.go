@@ -27,3 +27,15 @@ func TestQOSPaths(t *testing.T) {
 		t.Errorf("paths of kubepods and of the QoS classes (-want +got):\n%s", diff)
 	}
 }
+
+func TestAllPodsPaths(t *testing.T) {
+	for driver, want := range map[string][]string{
+		"cgroupfs": {"/a/kubepods", "/a.slice/a-kubepods.slice"},
+		"":         {"/a/kubepods", "/a.slice/a-kubepods.slice"},
+		"systemd":  {"/a.slice/a-kubepods.slice", "/a/kubepods"},
+	} {
+		if diff := cmp.Diff(want, AllPodsPaths("/a", driver)); diff != "" {
+			t.Errorf("driver %q (-want +got):\n%s", driver, diff)
+		}
+	}
+}

@@ -19,7 +19,11 @@ var inactiveFileKeys = [...]string{"inactive_file", "total_inactive_file"}
 type AllPods struct {
 	// Root is the parent of kubepods.
 	Root string
+	// Driver returns the cgroup driver in effect, "cgroupfs" or "systemd". If each driver has a cgroup of
+	// all pods, the cgroup of this driver is measured. A nil Driver means cgroupfs.
+	Driver func() string
 
+	driver  string // driver for which dir was found
 	dir     string // directory of the cgroup in the hierarchy for memory; "" if unknown
 	version int    // index in memoryFiles
 }
@@ -28,6 +32,11 @@ type AllPods struct {
 // kubelet, the working set is the memory in use without the inactive page cache. Both results are 0
 // if the cgroup does not exist. limit is 0 if the cgroup has no limit.
 func (a *AllPods) Measure() (workingSet, limit int64, err error) {
+	if a.Driver != nil {
+		if driver := a.Driver(); driver != a.driver {
+			a.driver, a.dir = driver, ""
+		}
+	}
 	if a.dir != "" {
 		workingSet, limit, err = measureWorkingSet(a.dir, a.version)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -39,16 +48,17 @@ func (a *AllPods) Measure() (workingSet, limit int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	kubepodsPaths, _ := QOSPaths(a.Root)
-	for _, point := range points {
-		for _, kubepods := range kubepodsPaths {
+	for i, kubepods := range AllPodsPaths(a.Root, a.driver) {
+		for _, point := range points {
 			for version := range memoryFiles {
 				dir := filepath.Join(point, kubepods)
 				workingSet, limit, err = measureWorkingSet(dir, version)
 				if errors.Is(err, fs.ErrNotExist) {
 					continue
 				}
-				a.dir, a.version = dir, version
+				if i == 0 { // not the cgroup of another driver, because the one of this driver may be created later
+					a.dir, a.version = dir, version
+				}
 				return workingSet, limit, err
 			}
 		}

@@ -14,10 +14,10 @@ import (
 
 // A usageWatch requests a notification when the memory usage of a cgroup (v1) crosses a limit.
 type usageWatch struct {
-	dirs   []string    // possible directories of the cgroup; empty if the kernel sends no notifications
-	events *os.File    // eventfd of the registered notification; nil if there is none
-	limit  int64       // usage in bytes at which the registered notification is sent
-	cgroup fs.FileInfo // control file of the cgroup with the registered notification
+	dirs   func() []string // returns the possible directories of the cgroup; nil if the kernel sends no notifications
+	events *os.File        // eventfd of the registered notification; nil if there is none
+	limit  int64           // usage in bytes at which the registered notification is sent
+	cgroup fs.FileInfo     // control file of the cgroup with the registered notification
 }
 
 // The files of a cgroup with its memory usage in bytes and with its notifications.
@@ -29,7 +29,10 @@ const (
 // find returns the directory of the cgroup, and its control file. The directory is "" if the cgroup does
 // not exist.
 func (u *usageWatch) find() (dir string, control fs.FileInfo) {
-	for _, dir := range u.dirs {
+	if u.dirs == nil {
+		return "", nil
+	}
+	for _, dir := range u.dirs() {
 		if control, err := os.Stat(filepath.Join(dir, controlFile)); err == nil {
 			return dir, control
 		}

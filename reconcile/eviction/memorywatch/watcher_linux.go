@@ -37,9 +37,9 @@ type Watcher struct {
 type Paths struct {
 	// MemoryCgroup is the directory of the root memory cgroup (v1); "" if there is none.
 	MemoryCgroup string
-	// PodsMemoryCgroups are the possible directories of the memory cgroup of all pods (v1). They need
-	// not exist.
-	PodsMemoryCgroups []string
+	// PodsMemoryCgroups returns the possible directories of the memory cgroup of all pods (v1). The first
+	// one that exists is used. nil means that the host has no cgroup v1 for memory.
+	PodsMemoryCgroups func() []string
 	// Pressure is the file of the memory pressure of the node (PSI).
 	Pressure string
 	// LimitEvents are the possible paths of the file memory.events.local (v2) of the cgroup of all pods.
@@ -60,7 +60,7 @@ var psiTriggers = [...]string{"some 100000 1000000\x00", "some 200000 2000000\x0
 func Open(p Paths, log *slog.Logger) *Watcher {
 	w := &Watcher{events: make(chan struct{}, 1), closed: make(chan struct{}), log: log, pods: usageWatch{dirs: p.PodsMemoryCgroups}}
 	if p.MemoryCgroup != "" {
-		w.node.dirs = []string{p.MemoryCgroup}
+		w.node.dirs = func() []string { return []string{p.MemoryCgroup} }
 	}
 	if err := w.openTrigger(p.Pressure); err != nil {
 		log.Debug("the kernel sends no notifications of memory pressure (PSI); podd checks the memory periodically", "err", err)

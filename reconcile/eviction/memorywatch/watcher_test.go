@@ -39,7 +39,7 @@ func newCgroup(t *testing.T) string {
 // TestWatcher_Missing checks that a host without notifications sends no events.
 func TestWatcher_Missing(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	for _, p := range []Paths{{}, {MemoryCgroup: t.TempDir(), PodsMemoryCgroups: []string{none}, Pressure: none, LimitEvents: []string{none}}} {
+	for _, p := range []Paths{{}, {MemoryCgroup: t.TempDir(), PodsMemoryCgroups: func() []string { return []string{none} }, Pressure: none, LimitEvents: []string{none}}} {
 		w := Open(p, slog.New(slog.DiscardHandler))
 		w.Arm(1, 1)
 		w.Close()
@@ -64,7 +64,9 @@ func TestWatcher_Usage(t *testing.T) {
 			func(w *Watcher, distance int64) *usageWatch { w.Arm(distance, 1); return &w.node },
 		},
 		{
-			"all pods", func(dir string) Paths { return Paths{PodsMemoryCgroups: []string{filepath.Join(dir, "none"), dir}} },
+			"all pods", func(dir string) Paths {
+				return Paths{PodsMemoryCgroups: func() []string { return []string{filepath.Join(dir, "none"), dir} }}
+			},
 			func(w *Watcher, distance int64) *usageWatch { w.Arm(1, distance); return &w.pods },
 		},
 	} {
@@ -101,7 +103,7 @@ func TestWatcher_RecreatedPods(t *testing.T) {
 		return
 	}
 	dir := filepath.Join(parent, "kubepods")
-	w := Open(Paths{PodsMemoryCgroups: []string{dir}}, slog.New(slog.DiscardHandler))
+	w := Open(Paths{PodsMemoryCgroups: func() []string { return []string{dir} }}, slog.New(slog.DiscardHandler))
 	defer w.Close()
 	w.Arm(0, 8<<20)
 	if w.pods.events != nil {

@@ -32,7 +32,8 @@ type pressureTask struct {
 	// memoryNotificationsDisabled is set if podd must not use the notifications of the kernel about a
 	// lack of memory.
 	memoryNotificationsDisabled bool
-	cgroupRoot                  string // parent of the cgroup of all pods; "" is the top of the hierarchy
+	cgroupRoot                  string        // parent of the cgroup of all pods; "" is the top of the hierarchy
+	cgroupDriver                func() string // returns the cgroup driver in effect
 	observer                    *node.PressureObserver
 	state                       *view.NodeState
 	router                      pressureSetter
@@ -50,8 +51,8 @@ type pressureSetter interface {
 
 // newPressureTask returns the task that detects node pressure and evicts pods.
 func newPressureTask(b processState, t telemetry, client *cri.Client, c core, usage *meter.Meter) *pressureTask {
-	p := &pressureTask{nodeName: b.cfg.NodeName, memoryNotificationsDisabled: b.cfg.DisableMemoryNotifications, cgroupRoot: b.cfg.CgroupRoot, state: t.state, router: c.router, record: t.record, log: b.log}
-	measure := (&cgroup.AllPods{Root: b.cfg.CgroupRoot}).Measure
+	p := &pressureTask{nodeName: b.cfg.NodeName, memoryNotificationsDisabled: b.cfg.DisableMemoryNotifications, cgroupRoot: b.cfg.CgroupRoot, cgroupDriver: c.qos.driver, state: t.state, router: c.router, record: t.record, log: b.log}
+	measure := (&cgroup.AllPods{Root: b.cfg.CgroupRoot, Driver: c.qos.driver}).Measure
 	if b.cfg.DisablePodCgroups {
 		measure = func() (workingSet, limit int64, err error) { return 0, 0, nil }
 	}
@@ -72,7 +73,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 func (p *pressureTask) Run(ctx context.Context) error {
 	var paths memorywatch.Paths // without paths, the watcher sends no event
 	if !p.memoryNotificationsDisabled {
-		paths = notificationPaths(p.cgroupRoot, p.log)
+		paths = notificationPaths(p.cgroupRoot, p.cgroupDriver, p.log)
 	}
 	memory := memorywatch.Open(paths, p.log)
 	defer memory.Close()
@@ -126,25 +127,27 @@ func pressureProblem(c pressure.Conditions, met []pressure.MetThreshold) *manife
 }
 
 // notificationPaths returns the paths of the kernel's interfaces that notify of a lack of memory. root
-// is the parent of the cgroup of all pods.
-func notificationPaths(root string, log *slog.Logger) memorywatch.Paths {
+// is the parent of the cgroup of all pods. driver returns the cgroup driver in effect.
+func notificationPaths(root string, driver func() string, log *slog.Logger) memorywatch.Paths {
 	paths := memorywatch.Paths{Pressure: "/proc/pressure/memory"}
 	hierarchies, err := cgroup.Hierarchies()
 	if err != nil {
 		log.Warn("listing the cgroup hierarchies failed; podd checks the memory periodically", "err", err)
 	}
-	kubepods, _ := cgroup.QOSPaths(root)
 	for _, h := range hierarchies {
 		switch {
 		case !slices.Contains(h.Controllers, "memory"):
 		case h.IsV2:
-			for _, at := range kubepods {
+			for _, at := range cgroup.AllPodsPaths(root, driver()) { // an unused cgroup causes no events
 				paths.LimitEvents = append(paths.LimitEvents, filepath.Join(h.Path, at, "memory.events.local"))
 			}
 		default:
 			paths.MemoryCgroup = h.Path
-			for _, at := range kubepods {
-				paths.PodsMemoryCgroups = append(paths.PodsMemoryCgroups, filepath.Join(h.Path, at))
+			paths.PodsMemoryCgroups = func() (dirs []string) {
+				for _, at := range cgroup.AllPodsPaths(root, driver()) {
+					dirs = append(dirs, filepath.Join(h.Path, at))
+				}
+				return dirs
 			}
 		}
 	}

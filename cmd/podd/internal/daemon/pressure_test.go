@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,10 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/daemon/view"
+	"podd/reconcile"
 	"podd/reconcile/event"
 	"podd/reconcile/eviction"
 	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/render"
 	"podd/reconcile/state"
+	"podd/runtime"
 )
 
 // pressuredNode is a node without pods. It implements the interfaces that an eviction manager needs. It
@@ -146,6 +150,25 @@ func TestPressureProblem(t *testing.T) {
 	} {
 		if p != want {
 			t.Errorf("got problem\n%s\nwant\n%s", p, want)
+		}
+	}
+}
+
+// TestNotificationPaths_Driver checks that the directories of the cgroup of all pods begin with the one of
+// the driver in effect. Without cgroup v1 for memory, there are none.
+func TestNotificationPaths_Driver(t *testing.T) {
+	k := newQOSSyncer(qosOptions{Node: render.Node{CgroupDriver: "cgroupfs", WithoutPodCgroups: true}})
+	paths := notificationPaths("", k.driver, slog.New(slog.DiscardHandler))
+	for _, step := range []struct{ reported, wantSuffix string }{{"", "/kubepods"}, {"systemd", "/kubepods.slice"}, {"", "/kubepods.slice"}, {"cgroupfs", "/kubepods"}} {
+		k.recordChange(reconcile.Change{Node: runtime.Node{CgroupDriver: step.reported}})
+		if paths.MemoryCgroup == "" {
+			if paths.PodsMemoryCgroups != nil {
+				t.Errorf("without cgroup v1: got directories %q, want none", paths.PodsMemoryCgroups())
+			}
+			continue
+		}
+		if dirs := paths.PodsMemoryCgroups(); len(dirs) != 2 || !strings.HasSuffix(dirs[0], step.wantSuffix) {
+			t.Errorf("after the runtime reported driver %q: got directories %q, want two, the first with the suffix %s", step.reported, dirs, step.wantSuffix)
 		}
 	}
 }

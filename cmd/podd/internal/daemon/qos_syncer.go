@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,8 @@ import (
 type qosSyncer struct {
 	o       qosOptions
 	desired chan qosCgroups // capacity 1: the newest desired cgroups
+	// reportedDriver is the cgroup driver that the runtime has reported, a string; empty until then.
+	reportedDriver atomic.Value
 
 	// The following fields belong to the goroutine that calls recordChange.
 	node          render.Node
@@ -73,6 +76,7 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 	}
 	if c.Node.CgroupDriver != "" {
 		k.node.CgroupDriver = c.Node.CgroupDriver
+		k.reportedDriver.Store(c.Node.CgroupDriver)
 	}
 	k.isDriverKnown = k.isDriverKnown || c.Node.Ready
 	if k.isDriverKnown && (!wasDriverKnown || k.total != previousTotal || k.node.CgroupDriver != previousDriver) {
@@ -82,6 +86,15 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 		}
 		k.desired <- qosCgroups{all: render.QOSCgroups(k.node, k.total), periodic: render.PeriodicQOSCgroups(k.node, k.total)}
 	}
+}
+
+// driver returns the cgroup driver in effect, "cgroupfs" or "systemd". Until the runtime has reported its
+// driver, this is the configured one. driver may be called concurrently with all other methods.
+func (k *qosSyncer) driver() string {
+	if reported, ok := k.reportedDriver.Load().(string); ok {
+		return reported
+	}
+	return k.o.Node.CgroupDriver
 }
 
 // setRequests sets the requests of a pod. The zero value removes them.
