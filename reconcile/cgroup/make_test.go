@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -239,6 +240,32 @@ func TestMemory(t *testing.T) {
 	}
 	if got, limit, err := MeasureMemory(c); err != nil || got < before+8<<20 || limit != c.Memory {
 		t.Errorf("got %d bytes, limit %d, error %v; want at least %d bytes, limit %d", got, limit, err, before+8<<20, c.Memory)
+	}
+}
+
+// TestReadLimits checks that ReadLimits returns the limits that Create has set, and that unlimited
+// resources are recognized.
+func TestReadLimits(t *testing.T) {
+	root, _ := newTestRoot(t)
+	at := root + "/kubepods/burstable/pod" + uid
+	if got, err := ReadLimits(render.Cgroup{Path: at, CPUShares: 2}); err != nil || got.Changes(render.Cgroup{}) {
+		t.Errorf("limits of a cgroup that does not exist: got %+v and error %v, want none", got, err)
+	}
+	for _, c := range []render.Cgroup{
+		{Path: at, CPUShares: 2, CPUQuota: -1, CPUPeriod: 100_000},
+		{Path: at, CPUShares: 102, CPUQuota: 20_000, CPUPeriod: 100_000, Memory: 64 << 20},
+		{Path: at, CPUShares: 262144, CPUQuota: 200_000, CPUPeriod: 50_000, Memory: 128 << 20},
+	} {
+		if err := Create(c); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadLimits(c); err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("limits: got %+v and error %v, want %+v", got, err, c)
+		}
+	}
+	got, err := ReadLimits(render.Cgroup{Path: at, CPUShares: 2})
+	if err != nil || got.CPUShares < 262000 {
+		t.Errorf("shares of a cgroup with 262144 shares: got %d and error %v, want at least 262000", got.CPUShares, err)
 	}
 }
 

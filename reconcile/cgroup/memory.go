@@ -65,7 +65,11 @@ func readBytes(file string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	text := strings.TrimSpace(string(data))
+	return parseBytes(strings.TrimSpace(string(data)))
+}
+
+// parseBytes parses the content of a file that readBytes reads.
+func parseBytes(text string) (int64, error) {
 	if text == "max" {
 		return 0, nil
 	}
