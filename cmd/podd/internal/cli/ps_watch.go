@@ -67,7 +67,7 @@ func (l *viewPrinter) changedRows(v *server.View) (string, error) {
 		return b.String(), nil
 	}
 	if l.table.IsEmpty() && len(rows) > 0 {
-		rows = slices.Insert(rows, 0, psHeader(l.Output == "wide"))
+		rows = append([][]string{psHeader(l.Output == "wide")}, rows...)
 	}
 	return l.table.FormatLines(rows), nil
 }
