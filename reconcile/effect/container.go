@@ -151,7 +151,10 @@ func (e *Runner) prepareContainerConfig(ctx context.Context, s Input, a plan.Sta
 	if err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
-	if err := e.raiseCgroupLimits(s); err != nil {
+	// As in the kubelet, a rejected resize does not prevent the start of a container that was stopped
+	// to be resized. The resize of the pod, which follows, reports the rejection.
+	rejected := new(*rejectedSizeError)
+	if err := e.raiseCgroupLimits(ctx, s, a.SandboxID); err != nil && !errors.As(err, rejected) {
 		return nil, nil, &result.StartError{Reason: "CreateContainerError", Err: err}
 	}
 	if err := e.LogsAndCgroups.MakeLogDirs(s.Desired, a.Container); err != nil {

@@ -26,6 +26,9 @@ type Runtime interface {
 	ReadySandboxes(ctx context.Context, pod types.NamespacedName) ([]runtime.Sandbox, error)
 	StopPodSandbox(ctx context.Context, id string) error
 	RemovePodSandbox(ctx context.Context, id string) error
+	// UpdatePodSandboxResources announces new resources of a pod, without its overhead. The error is
+	// runtime.ErrUnimplemented if the runtime does not implement the call.
+	UpdatePodSandboxResources(ctx context.Context, id string, overhead, resources *cri.LinuxContainerResources) error
 	CreateContainer(ctx context.Context, sandboxID string, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (string, error)
 	StartContainer(ctx context.Context, id string) error
 	StopContainer(ctx context.Context, id string, grace time.Duration) error

@@ -24,8 +24,8 @@ const (
 // memory than its new limit, resizeContainer changes nothing and returns an error.
 func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeContainer) error {
 	err := e.checkMemory(ctx, s)
-	if err == nil {
-		err = e.raiseCgroupLimits(s)
+	if inc, _ := runtime.FindContainer(s.Observed, a.ID); err == nil && inc != nil {
+		err = e.raiseCgroupLimits(ctx, s, inc.ID)
 	}
 	if err == nil {
 		c, _, _ := plan.FindContainer(s.Desired.Object, a.Container)
@@ -75,22 +75,4 @@ func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.L
 func matchesRequest(reported *runtime.Resources, requested *cri.LinuxContainerResources) bool {
 	matches := func(reported, requested int64) bool { return requested == 0 || reported == requested }
 	return matches(reported.MemoryLimitBytes, requested.MemoryLimitInBytes) && matches(reported.CPUQuota, requested.CpuQuota) && matches(reported.CPUPeriod, requested.CpuPeriod)
-}
-
-// raiseCgroupLimits raises the limits of a pod's cgroup during a resize of the pod, so that they
-// allow both the actual and the desired size of the pod. This is necessary because on cgroup v1 no
-// container may have more quota than its pod.
-func (e *Runner) raiseCgroupLimits(s Input) error {
-	if !s.IsResizePending {
-		return nil
-	}
-	return e.setCgroupLimits(render.PodCgroup(s.Desired, *s.Node).WithLimitsAtLeast(render.PodCgroup(s.Actual, *s.Node)))
-}
-
-// setCgroupLimits creates the cgroup of a pod, or sets its limits if it exists.
-func (e *Runner) setCgroupLimits(c render.Cgroup) error {
-	if e.MakeCgroup == nil {
-		return nil
-	}
-	return e.MakeCgroup(c)
 }

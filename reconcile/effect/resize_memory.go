@@ -35,21 +35,17 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 	return plan.CheckMemory(limits)
 }
 
-// resizePod sets the limits of the pod's cgroup to the size of the desired version. It checks the
-// memory usage of the pod again, because the usage may have grown since the containers were
-// resized.
-func (e *Runner) resizePod(s Input) error {
-	cgroup := render.PodCgroup(s.Desired, *s.Node)
-	if e.MeasureCgroupMemory != nil {
-		usage, limit, err := e.MeasureCgroupMemory(cgroup)
-		if err == nil {
-			err = plan.CheckMemory([]plan.MemoryLimitChange{{Current: limit, Desired: cgroup.Memory, Used: usage}})
-		}
-		if err != nil {
-			return fmt.Errorf("resizing the pod: %w", err)
-		}
+// checkPodMemory returns an error if the pod uses more memory now than the limit of cgroup, its desired
+// limits, allows.
+func (e *Runner) checkPodMemory(cgroup render.Cgroup) error {
+	if e.MeasureCgroupMemory == nil {
+		return nil
 	}
-	return e.setCgroupLimits(cgroup)
+	usage, limit, err := e.MeasureCgroupMemory(cgroup)
+	if err != nil {
+		return err
+	}
+	return plan.CheckMemory([]plan.MemoryLimitChange{{Current: limit, Desired: cgroup.Memory, Used: usage}})
 }
 
 // containerMemoryLimits returns the actual and the desired memory limits of the containers that

@@ -26,6 +26,9 @@ type Runner struct {
 	// MakeCgroup creates a pod's cgroup and sets its limits. If MakeCgroup is nil, the runtime
 	// creates the cgroup, without limits.
 	MakeCgroup func(render.Cgroup) error
+	// ReadCgroup returns the current CPU and memory limits of a pod's cgroup, as cgroup.ReadLimits does.
+	// If ReadCgroup is nil, they are unknown.
+	ReadCgroup func(render.Cgroup) (render.Cgroup, error)
 	// MeasureCgroupMemory returns the memory usage and the memory limit of a pod's cgroup in bytes.
 	// The limit is 0 if there is none. If MeasureCgroupMemory is nil, the sum of the memory of the
 	// containers is used instead.
@@ -48,6 +51,8 @@ type Runner struct {
 	// OnDone receives the outcome of every effect, on the goroutine of that effect. It must
 	// not block. It may be nil.
 	OnDone func(Outcome)
+
+	resizes podLocks
 }
 
 // Do carries out action a and returns when the action has ended. If ctx is canceled, Do returns
@@ -94,7 +99,7 @@ func (e *Runner) carryOut(ctx context.Context, a plan.Action, s Input, r *result
 	case plan.ResizeContainer:
 		r.Err = e.resizeContainer(ctx, s, a)
 	case plan.ResizePod:
-		r.Err = e.resizePod(s)
+		r.Err = e.resizePod(ctx, s, a)
 	case plan.StopContainer:
 		var stopped result.StoppedContainer
 		stopped.Container, r.Err = e.stopContainer(ctx, s.Observed, a)

@@ -127,15 +127,36 @@ func (d *daemon) pidOfStatus(verbose map[string]string) int {
 	return info.PID
 }
 
-// sandboxPID returns the ID of the process that keeps the namespaces of a sandbox open.
-func (d *daemon) sandboxPID(id string) int {
+// sandboxInfo returns the verbose part of the status of a sandbox.
+func (d *daemon) sandboxInfo(id string) map[string]string {
 	d.t.Helper()
 	client := cri.NewRuntimeServiceClient(d.dial())
 	reply, err := client.PodSandboxStatus(d.t.Context(), &cri.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	pid := d.pidOfStatus(reply.GetInfo())
+	return reply.GetInfo()
+}
+
+// announcedResources returns the resources of the last UpdatePodSandboxResources call for a sandbox, as
+// reported by containerd 2.4. It returns nil if there was no call.
+func (d *daemon) announcedResources(id string) *cri.LinuxContainerResources {
+	d.t.Helper()
+	var info struct {
+		Resources struct {
+			Linux *cri.LinuxContainerResources `json:"linux"`
+		} `json:"resources"`
+	}
+	if err := json.Unmarshal([]byte(d.sandboxInfo(id)["info"]), &info); err != nil {
+		d.t.Fatal(err)
+	}
+	return info.Resources.Linux
+}
+
+// sandboxPID returns the ID of the process that keeps the namespaces of a sandbox open.
+func (d *daemon) sandboxPID(id string) int {
+	d.t.Helper()
+	pid := d.pidOfStatus(d.sandboxInfo(id))
 	if pid <= 0 { // kill(2) with such an ID would signal a process group
 		d.t.Fatalf("sandbox %s: got no process, want one", id)
 	}

@@ -106,7 +106,7 @@ var useScenario = faultScenario{
 	pod:   (*daemon).usePod,
 	methods: []string{
 		"PullImage", "ExecSync", "ReopenContainerLog", "Exec", "Attach", "PortForward", "ListContainerStats", "RemoveContainer", "ContainerStats",
-		"UpdateContainerResources",
+		"UpdateContainerResources", "UpdatePodSandboxResources",
 	},
 	unlimited: []string{"PullImage"},
 }

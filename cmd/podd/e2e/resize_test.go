@@ -9,9 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/runtime/runtimetest/stack/tools"
 	"podd/server"
 )
 
@@ -47,6 +51,25 @@ func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi
 	}
 }
 
+// wantAnnounced checks that podd has announced the new size of the pod to the runtime. The parameters
+// are those of wantLimits. Only containerd 2.4 reports the announced size. The contract of package
+// runtimetest checks that other runtimes accept the announcement.
+func (d *daemon) wantAnnounced(was runningContainer, milli, mebi int) {
+	d.t.Helper()
+	if d.on.Tools.Flavor != tools.Pinned {
+		return
+	}
+	want := &cri.LinuxContainerResources{CpuShares: 40, CpuPeriod: 100_000, CpuQuota: int64(milli+100) * 100, MemoryLimitInBytes: int64(mebi+16) << 20}
+	got := d.announcedResources(was.Sandbox)
+	if got == nil {
+		d.t.Fatalf("size that the runtime received in a resize to %dm and %dMi: got none, want %v", milli, mebi, want)
+	}
+	got.Unified = nil // depends on the version of cgroups
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		d.t.Errorf("size that the runtime received in a resize to %dm and %dMi (-want +got):\n%s", milli, mebi, diff)
+	}
+}
+
 // sizedWeb returns a pod with the given limits of container a.
 func (d *daemon) sizedWeb(milli, mebi int) *v1.Pod {
 	return d.pod("web",
@@ -54,8 +77,9 @@ func (d *daemon) sizedWeb(milli, mebi int) *v1.Pod {
 		withResources(shell("b", serve("b")), "20m", "100m", "16Mi"))
 }
 
-// TestResize checks that an edit of CPU and memory changes the limits without a restart, also if
-// podd is killed during the edit. An edit that removes a limit must replace the pod.
+// TestResize checks that an edit of CPU and memory changes the limits without a restart and that the
+// runtime is informed, also if podd is killed during the edit. An edit that removes a limit must replace
+// the pod.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -66,22 +90,26 @@ func TestResize(t *testing.T) {
 
 	d.apply(d.sizedWeb(400, 128))
 	d.wantLimits(d.untilApplied("web"), was, 400, 128)
+	d.wantAnnounced(was, 400, 128)
 	d.untilEvent("web", 1, "ResizeStarted", `"memory":"128Mi"`)
 	d.untilEvent("web", 1, "ResizeCompleted", `"memory":"128Mi"`)
 	d.apply(d.sizedWeb(100, 24))
 	d.wantLimits(d.untilApplied("web"), was, 100, 24)
+	d.wantAnnounced(was, 100, 24)
 
 	// podd must apply edits that are made while it does not run, and edits during which it is killed.
 	d.kill()
 	d.apply(d.sizedWeb(300, 64))
 	d.start()
 	d.wantLimits(d.untilApplied("web"), was, 300, 64)
+	d.wantAnnounced(was, 300, 64)
 	for i := range 4 {
 		milli, mebi := 200+100*(i%2), 48+16*(i%2)
 		d.apply(d.sizedWeb(milli, mebi))
 		d.until("podd uses the edited manifest", d.usesFile("web"))
 		d.crash()
 		d.wantLimits(d.untilApplied("web"), was, milli, mebi)
+		d.wantAnnounced(was, milli, mebi)
 	}
 
 	// An edit that requests more than the host has changes nothing and is reported.
@@ -94,6 +122,7 @@ func TestResize(t *testing.T) {
 			return nil
 		})
 		d.wantLimits(p, was, 300, 64)
+		d.wantAnnounced(was, 300, 64)
 		if got := resizePendingReason(p); got != v1.PodReasonInfeasible {
 			t.Errorf("condition PodResizePending: got the reason %q, want Infeasible", got)
 		}
@@ -105,6 +134,7 @@ func TestResize(t *testing.T) {
 	}
 	d.apply(d.sizedWeb(200, 32))
 	d.wantLimits(d.untilApplied("web"), was, 200, 32)
+	d.wantAnnounced(was, 200, 32)
 
 	p := d.sizedWeb(200, 32)
 	delete(p.Spec.Containers[1].Resources.Limits, v1.ResourceCPU)

@@ -78,7 +78,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		Images:         newPuller(o),
 		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), MemoryVolumeLimit: o.Node.Capacity.Memory, ClaimsDir: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, SELinux: host.NewSELinuxPolicy(cfg), CallLimiter: &volume.CallLimiter{}, OnOperation: o.OnVolumeOperation, OnLabel: o.OnVolumeLabel, OnGroupProgress: o.OnGroupProgress},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
-		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, MeasureCgroupMemory: cgroup.MeasureMemory,
+		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, ReadCgroup: cgroup.ReadLimits, MeasureCgroupMemory: cgroup.MeasureMemory,
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
 		DNS:                 func() (render.DNS, error) { return node.ReadDNS(cfg.ResolvConf) },
 		IsLocal:             node.IsLocal,
