@@ -216,7 +216,7 @@ func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Di
 	})
 	if i := slices.IndexFunc(p.pod.Object.Spec.Volumes, func(v v1.Volume) bool { return v.Name == name }); i >= 0 {
 		plugin, _ := p.plugin(&p.pod.Object.Spec.Volumes[i])
-		p.root.reportOperation(plugin, operationSetGroup, began, err)
+		p.root.reportOperation(Operation{PodUID: p.pod.UID, Volume: name, Plugin: plugin, Name: operationSetGroup}, began, err)
 	}
 	// Like the kubelet, podd ignores a read-only file system.
 	if err != nil && !errors.Is(err, unix.EROFS) {

@@ -17,6 +17,8 @@ import (
 
 // An Operation describes a completed operation on a volume, with the kubelet's names.
 type Operation struct {
+	PodUID types.UID
+	Volume string // name of the volume in the pod
 	Plugin string // name of the volume plugin, such as "kubernetes.io/empty-dir"
 	Name   string // name of the operation, such as "volume_mount"
 	Took   time.Duration
@@ -26,17 +28,18 @@ type Operation struct {
 // Names of operations. The operations on a block device have different names than the operations on
 // a mount.
 const (
-	operationMount    = "volume_mount"
+	OperationMount    = "volume_mount"
 	operationUnmount  = "volume_unmount"
 	operationMap      = "map_volume"
 	operationUnmap    = "unmap_volume"
 	operationSetGroup = "volume_apply_access_control"
 )
 
-// reportOperation calls OnOperation. began is the time at which the operation began.
-func (d Dir) reportOperation(plugin, name string, began time.Time, err error) {
+// reportOperation calls OnOperation with o and its result. began is the time at which the operation began.
+func (d Dir) reportOperation(o Operation, began time.Time, err error) {
 	if d.OnOperation != nil {
-		d.OnOperation(Operation{Plugin: plugin, Name: name, Took: time.Since(began), Err: err})
+		o.Took, o.Err = time.Since(began), err
+		d.OnOperation(o)
 	}
 }
 
@@ -83,6 +86,10 @@ func (d Dir) unmounts(uid types.UID) map[string]Operation {
 			}
 			operations[v.Name] = o
 		}
+	}
+	for name, o := range operations {
+		o.PodUID, o.Volume = uid, name
+		operations[name] = o
 	}
 	return operations
 }

@@ -22,6 +22,9 @@ func recordOperations(d *Dir) (recorded func() []string) {
 		if o.Err != nil {
 			text += " failed"
 		}
+		if o.PodUID != uid || o.Volume == "" {
+			text += fmt.Sprintf(" of pod %q, volume %q", o.PodUID, o.Volume)
+		}
 		if o.Took <= 0 {
 			text += fmt.Sprintf(" in %v", o.Took)
 		}

@@ -108,12 +108,12 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, content render.Volu
 func (p *podDir) prepareVolume(ctx context.Context, t volumeType, v *v1.Volume) (string, error) {
 	began := time.Now()
 	path, err := t.prepare(ctx, p, v)
-	name := operationMount
+	name := OperationMount
 	plugin, block := p.plugin(v)
 	if block {
 		name = operationMap
 	}
-	p.root.reportOperation(plugin, name, began, err)
+	p.root.reportOperation(Operation{PodUID: p.pod.UID, Volume: v.Name, Plugin: plugin, Name: name}, began, err)
 	return path, err
 }
 

@@ -96,7 +96,7 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 		err = remove(pods)
 	}
 	for _, o := range unmounts {
-		d.reportOperation(o.Plugin, o.Name, began, err)
+		d.reportOperation(o, began, err)
 	}
 	var mountErr *remainingMountsError
 	switch {

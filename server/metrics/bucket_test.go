@@ -13,6 +13,7 @@ import (
 var kubeletBuckets = map[string][]float64{
 	"csi_operations_seconds":                              {.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	"storage_operation_duration_seconds":                  {.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
+	"volume_operation_total_seconds":                      {.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	"kubelet_certificate_manager_server_rotation_seconds": {60, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600, 90 * 24 * 3600, 180 * 24 * 3600, 360 * 24 * 3600, 4 * 360 * 24 * 3600},
 	"kubelet_containers_per_pod_count":                    {1, 2, 4, 8, 16},
 	"kubelet_image_pull_duration_seconds":                 {1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},

@@ -31,6 +31,15 @@
 //	                                 labels of volumes that it mounts without a label
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
 //	csi_node_storage_health_status   podd does not query the health of CSI volumes
+//	force_cleaned_failed_volume_…, reconstruct_volume_operations_…   when it starts, the
+//	                                 kubelet reconstructs from directories which volumes
+//	                                 are mounted; podd reads the mount table before each
+//	                                 operation
+//	plugin_manager_total_plugins     podd does not count plugins by the path of their socket
+//	scrape_error                     the deprecated name of resource_scrape_error
+//	aggregator_…, apiserver_…, workqueue_…   libraries that podd does not have
+//	cardinality_…, disabled_metrics_total, hidden_metrics_total, registered_metrics_total
+//	                                 Kubernetes' library of metrics, which podd does not use
 //	dra_…                            podd supports no DRA drivers
 //	resource_manager_…, cpu_manager_…, memory_manager_…, topology_manager_…,
 //	container_aligned_…              podd has no CPU, memory or topology manager
@@ -43,6 +52,8 @@
 // In the kubelet, kubelet_pod_worker_duration_seconds measures a whole sync of a pod. In podd, it
 // measures each action of a worker, because podd's workers do not block while an action runs.
 // Likewise, kubelet_pod_resize_duration_milliseconds measures the resize of each container.
+// volume_operation_total_seconds includes only the first mount of each volume of a pod that starts. In the
+// kubelet, it also includes later mounts that update files.
 //
 // The kubelet never includes static pods in kubelet_pod_start_total_duration_seconds,
 // kubelet_pod_start_sli_duration_seconds and kubelet_first_network_pod_start_sli_duration_seconds. podd includes
@@ -137,6 +148,9 @@ type Inputs struct {
 	// Disks returns a recent measurement of the disk usage of pods. If it is nil,
 	// these metrics are omitted.
 	Disks func(context.Context) (*DiskUsage, error)
+	// FeatureGates calls visit with each of the kubelet's feature gates: the name, the kubelet's word for the
+	// stage, and whether the feature is enabled. If it is nil, the metric is omitted.
+	FeatureGates func(visit func(name, stage string, isEnabled bool))
 	// PullRecords returns the numbers of stored intents and records of image pulls. If it is nil, these
 	// metrics are omitted.
 	PullRecords func() (intents, records int)
@@ -240,6 +254,9 @@ func (m *Metrics) Handler(in Inputs) http.Handler {
 	}
 	if in.Disks != nil {
 		m.mainRegistry.MustRegister(diskCollector(in.Disks))
+	}
+	if in.FeatureGates != nil {
+		m.mainRegistry.MustRegister(featureCollector(in.FeatureGates))
 	}
 	if in.PullRecords != nil {
 		m.mainRegistry.MustRegister(pullRecordCollector(in.PullRecords))

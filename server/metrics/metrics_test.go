@@ -73,6 +73,10 @@ func inputs() Inputs {
 			return map[PodCertificateState]int{{"example.com/mesh", "fresh"}: 2, {"example.com/mesh", "denied"}: 1}
 		},
 		PullRecords: func() (intents, records int) { return 1, 2 },
+		FeatureGates: func(visit func(name, stage string, isEnabled bool)) {
+			visit("NodeSwap", "", true)
+			visit("AllAlpha", "ALPHA", false)
+		},
 		Disks: func(context.Context) (*DiskUsage, error) {
 			data := ClaimUsage{Namespace: "default", Name: "data", CapacityBytes: 100, AvailableBytes: 60, UsedBytes: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
 			return &DiskUsage{Claims: []ClaimUsage{data, data}, Logs: []LogUsage{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
@@ -116,6 +120,7 @@ func exercised() *Metrics {
 	m.UpdatePod(nil, before, time.Unix(4000, 0))
 	m.RecordFirstAction(before.Pod.UID, time.Unix(4000, 5e8))
 	m.RecordPullTime(before.Pod.UID, time.Unix(4000, 0), time.Unix(4001, 0))
+	m.RecordMount(Mount{before.Pod.UID, "data", "kubernetes.io/nfs", time.Unix(4001, 0)})
 	m.UpdatePod(before, after, time.Unix(4002, 0))
 	m.RecordAction(OperationCreate, 300*time.Millisecond)
 	m.RecordAction(OperationKill, time.Second)

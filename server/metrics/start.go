@@ -18,6 +18,7 @@ import (
 type startCounts struct {
 	startDuration, sliDuration, totalDuration, workerStartDuration prometheus.Histogram
 	firstNetworkPod                                                prometheus.Gauge
+	mountDuration                                                  *prometheus.HistogramVec
 	*podStarts
 }
 
@@ -31,12 +32,15 @@ func newStartCounts() startCounts {
 			Name: "kubelet_first_network_pod_start_sli_duration_seconds",
 			Help: "Value that kubelet_pod_start_sli_duration_seconds has for the first pod that does not use the network of the host; 0 if there is none.",
 		}),
+		mountDuration: newHistogramVec("volume_operation_total_seconds",
+			"Time in seconds from the first observation of a pod until a volume of the pod was mounted, by plugin. It includes waiting for objects and for the attachment of the volume.",
+			driverBuckets, "plugin_name", "operation_name"),
 		podStarts: &podStarts{byUID: map[types.UID]*podStart{}},
 	}
 }
 
 func (c startCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.startDuration, c.sliDuration, c.totalDuration, c.workerStartDuration, c.firstNetworkPod}
+	return []prometheus.Collector{c.startDuration, c.sliDuration, c.totalDuration, c.workerStartDuration, c.firstNetworkPod, c.mountDuration}
 }
 
 // podStarts contains the pods that are starting.
@@ -49,10 +53,11 @@ type podStarts struct {
 
 // podStart contains what was recorded about a pod that is starting.
 type podStart struct {
-	hasTotal       bool      // whether the total duration and the SLI include the pod
-	observedAt     time.Time // time of the first observation of the pod
-	hasFirstAction bool      // whether RecordFirstAction was called; false if the pod already ran when it was first observed
-	pulls          []span    // image pulls for the pod
+	hasTotal       bool            // whether the total duration and the SLI include the pod
+	observedAt     time.Time       // time of the first observation of the pod
+	hasFirstAction bool            // whether RecordFirstAction was called; false if the pod already ran when it was first observed
+	pulls          []span          // image pulls for the pod
+	mounted        map[string]bool // names of the volumes that were mounted
 }
 
 // A span is a period that is not counted as start latency of the pod itself.

@@ -1,14 +1,14 @@
 // Command settings records the settings of the kubelet: its flags, its feature gates, and the
-// configuration with all defaults that it serves at /configz. See package controlplane for how to run
-// it.
+// configuration with all defaults that it serves at /configz. It also records the names of the kubelet's
+// metrics. See package controlplane for how to run it.
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,18 +23,22 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 )
 
-// dir is the directory of the package that compares podd with the recorded settings.
-const dir = "../../cmd/podd/internal/config"
+// configDir and metricsDir are the directories of the packages that compare podd with the recordings.
+const (
+	configDir  = "../../cmd/podd/internal/config"
+	metricsDir = "../../server/metrics"
+)
 
 func main() {
 	for file, record := range map[string]func() (string, error){
-		"feature_gates.txt":          featureGates,
-		"testdata/kubelet-flags.txt": flags,
-		"testdata/configz.json":      defaults,
+		configDir + "/feature_gates.txt":          featureGates,
+		configDir + "/testdata/kubelet-flags.txt": flags,
+		configDir + "/testdata/configz.json":      defaults,
+		metricsDir + "/testdata/kubelet.txt":      metricNames,
 	} {
 		text, err := record()
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)
+			err = os.WriteFile(file, []byte(text), 0o644)
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "recording %s: %v\n", file, err)
@@ -43,12 +47,12 @@ func main() {
 	}
 }
 
-// featureGates returns one line for each feature gate: its name and default, and "locked" if the
-// kubelet rejects any other value. kubelet --help does not print the locked gates.
+// featureGates returns one line for each feature gate: its name, its default, its stage, and "locked" if
+// the kubelet rejects any other value. kubelet --help does not print the locked gates.
 func featureGates() (string, error) {
 	var lines []string
 	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
-		line := fmt.Sprintf("%s %t", name, spec.Default)
+		line := fmt.Sprintf("%s %t %s", name, spec.Default, cmp.Or(string(spec.PreRelease), "GA"))
 		if spec.LockToDefault {
 			line += " locked"
 		}

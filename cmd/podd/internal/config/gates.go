@@ -13,8 +13,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// featureGates contains a line for each of the kubelet's feature gates: the name, the default, and
-// "locked" if the kubelet rejects all other values. The program testdata/controlplane/settings writes
+// featureGates contains a line for each of the kubelet's feature gates: the name, the default, the stage,
+// and "locked" if the kubelet rejects all other values. The program testdata/controlplane/settings writes
 // this file. The kubelet does not start if its configuration contains any other feature gate.
 //
 //go:embed feature_gates.txt
@@ -36,7 +36,7 @@ func parseFeatureGates(text string) (names []string, lockedValues map[string]boo
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		names = append(names, fields[0])
-		if len(fields) == 3 {
+		if len(fields) == 4 {
 			lockedValues[fields[0]] = fields[1] == "true"
 		}
 	}

@@ -85,7 +85,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
 			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
-			CreateCgroup:   cgroupMaker(t.metrics), OnVolumeOperation: func(o volume.Operation) { t.metrics.RecordVolumeOperation(o.Plugin, o.Name, o.Took, o.Err) },
+			CreateCgroup:   cgroupMaker(t.metrics), OnVolumeOperation: operationRecorder(t.metrics),
 			OnVolumeLabel: labelRecorder(t.metrics),
 			OnGroupProgress: func(g volume.GroupProgress) {
 				t.record([]event.Event{event.NewSubject(g.Pod, time.Now()).NewGroupProgressEvent(g.Path, g.IsFirst, g.Visited)})

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/config"
 	"podd/server"
 	"podd/server/auth"
 	"podd/server/cadvisor"
@@ -25,6 +26,11 @@ type handlers struct {
 // is disabled.
 func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, PullRecords: o.PullRecordCounts, CertificateExpiry: certificate.expiry}
+	if k := o.RedactedConfig.Kubelet; k != nil {
+		in.FeatureGates = func(visit func(name, stage string, isEnabled bool)) {
+			config.VisitFeatureGates(k.FeatureGates, visit)
+		}
+	}
 	if c := o.Cluster; c != nil {
 		in.ClientCertificateExpiry, in.MirrorPodCount, in.CountPodCertificates = c.ClientCertExpiry, c.MirrorCount, c.CountPodCertificates
 	}
