@@ -404,3 +404,26 @@ func TestRestartWithoutPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestStopSignal checks that the status has the stop signal of a container in the runtime if the
+// container requests one, also after the runtime has lost the container.
+func TestStopSignal(t *testing.T) {
+	for name, signal := range map[string]*v1.Signal{"requested": new(v1.SIGUSR1), "not requested": nil} {
+		f := runningFacts(v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: signal}})
+		f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyNever
+		f.Observed[0].Containers[0].State = runtime.Exited
+		check := func(state string, want *v1.Signal) v1.PodStatus {
+			t.Helper()
+			s := Compute(f)
+			if got := s.ContainerStatuses[0].StopSignal; (got == nil) != (want == nil) || got != nil && *got != *want {
+				t.Errorf("%s, %s: got %v, want %v", name, state, got, want)
+			}
+			return s
+		}
+		s := check("exited", signal)
+		f.Previous, f.Observed = &s, nil
+		check("not listed any more", signal)
+		f.Previous = nil
+		check("not created yet", nil)
+	}
+}

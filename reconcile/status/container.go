@@ -93,8 +93,19 @@ func (c *observedContainer) setFromRuntime(s *v1.ContainerStatus) {
 	}
 	c.setResources(s)
 	s.User = containerUser(c.record.User)
+	s.StopSignal = c.stopSignal()
 	s.State = c.state(c.record)
 	s.LastTerminationState = c.lastState()
+}
+
+// stopSignal returns the stop signal that the pod requests for the container, or nil if it requests
+// none. The runtime obeys it, because podd rejects the pod otherwise. By default, the kubelet has no
+// stop signals. With the feature gate ContainerStopSignals, it also reports the signals of images.
+func (c *observedContainer) stopSignal() *v1.Signal {
+	if c.spec.Lifecycle == nil || c.spec.Lifecycle.StopSignal == nil {
+		return nil
+	}
+	return new(*c.spec.Lifecycle.StopSignal)
 }
 
 // state returns the container state of a record.

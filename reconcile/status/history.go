@@ -39,7 +39,7 @@ func (c *observedContainer) setFromHistory(s *v1.ContainerStatus) {
 	s.State = v1.ContainerState{Terminated: end}
 	s.ContainerID, s.ImageID = p.ContainerID, p.ImageID
 	s.Resources, s.AllocatedResources = p.Resources, p.AllocatedResources
-	s.User, s.AllocatedResourcesStatus = p.User, p.AllocatedResourcesStatus
+	s.User, s.StopSignal, s.AllocatedResourcesStatus = p.User, p.StopSignal, p.AllocatedResourcesStatus
 	if p.Image != "" {
 		s.Image = p.Image
 	}
