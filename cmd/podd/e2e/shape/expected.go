@@ -27,12 +27,8 @@ var expectedDifferences = []expectedDifference{
 	newExpectedDifference("/metrics", `^\+podd_`, "metrics of podd"),
 	newExpectedDifference("/metrics", `^.kubernetes_build_info`, "in podd, the metric has another version and no commit of Kubernetes"),
 	newExpectedDifference("/metrics", `^\+kubelet_(certificate_manager_server_ttl_seconds|pod_start_sli_|pod_start_total_)`, "a kubelet has these metrics only with an API server"),
-	newExpectedDifference("/metrics", `^-(apiserver|aggregator|authentication|authorization|cardinality|disabled|dra|field_validation|hidden|kubernetes_feature|plugin_manager|registered|rest_client|workqueue|kubelet_(evented|memory_manager|cpu_manager|topology))_`, "metrics of libraries and managers that podd does not have"),
-	newExpectedDifference("/metrics", `^-kubelet_imagemanager_inmemory_`, "podd has no cache of the records of image pulls"),
-	newExpectedDifference("/metrics", `^-kubelet_memory_qos_`, "podd does not reserve the memory of pods with memory.min and memory.low"),
-	newExpectedDifference("/metrics", `^-kubelet_pod_(watch_events_dropped|requests_)`, "podd does not serve the kubelet's gRPC API of pods"),
+	newExpectedDifference("/metrics", `^-(aggregator|apiserver|cardinality|disabled|dra|force_cleaned_failed|hidden|reconstruct|registered|workqueue|kubelet_(cpu_manager|evented_pleg|imagemanager_inmemory|memory_manager|orphan_pod|pleg_discard|pod_watch_events_dropped|sleep_action|topology_manager))_`, "podd does not have these metrics; the comment of package server/metrics gives the reasons"),
 	newExpectedDifference("/metrics", `.(go|process|promhttp|csi_operations|get_token)_`, "metrics of libraries of which podd and the kubelet use different versions"),
-	newExpectedDifference("/metrics", `^-(force_cleaned|reconstruct|volume_operation_total_seconds|kubelet_(orphan_pod|pleg_discard|sleep_action|container_aligned|host_process|credential_provider))`, "see package server/metrics"),
 	newExpectedDifference("/metrics", `^.storage_operation`, "series depend on the volumes, and only a kubelet verifies that volumes are attached"),
 	newExpectedDifference("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|terminated_containers|pod_pending_resizes|pod_deferred_resize|run_podsandbox_errors|image_pull|imagemanager_image_mustpull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "series that depend on what has happened so far"),
 }

@@ -1,6 +1,8 @@
 package shape
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,4 +54,45 @@ c gauge`
 	if diff := cmp.Diff(want, strings.Join(got, "\n")); diff != "" {
 		t.Errorf("metricNames: -want +got:\n%s", diff)
 	}
+}
+
+// TestExpectedDifferences_Missing checks that podd may lack a metric of a kubelet only if podd never serves
+// it. Package server/metrics lists the metrics that podd serves in testdata/table.txt, and gives the reason for
+// each other metric of a kubelet.
+func TestExpectedDifferences_Missing(t *testing.T) {
+	served := Parse(readFile(t, "../../../../server/metrics/testdata/table.txt"))["/metrics"]
+	recorded := Parse(readFile(t, "../../../../testdata/kubelet/stats.txt"))["/metrics"]
+	if len(served) == 0 || len(recorded) == 0 {
+		t.Fatalf("got %d served and %d recorded metrics, want some", len(served), len(recorded))
+	}
+	isServed := map[string]bool{}
+	for _, line := range served {
+		name, _, _ := strings.Cut(line, " ")
+		isServed[name] = true
+		if isMissingExpected("-" + line) {
+			t.Errorf("podd serves the metric %s, but an expected difference is that podd lacks it", name)
+		}
+	}
+	for _, line := range recorded {
+		name, _, _ := strings.Cut(line, " ")
+		if !isServed[name] && len(Unexpected("/metrics", []string{"-" + line})) > 0 {
+			t.Errorf("podd does not serve the metric %s of the kubelet, and this is no expected difference", name)
+		}
+	}
+}
+
+// isMissingExpected reports whether a line of /metrics is expected to be only in the response of a kubelet.
+func isMissingExpected(line string) bool {
+	return slices.ContainsFunc(expectedDifferences, func(e expectedDifference) bool {
+		return e.endpoint.String() == "^/metrics$" && strings.HasPrefix(e.line.String(), "^-") && e.line.MatchString(line)
+	})
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
