@@ -100,7 +100,9 @@ func applyChanges(pods []*PodView, changes map[types.NamespacedName]*PodView) []
 		case p != nil && found:
 			pods[index] = p
 		case p != nil:
-			pods = slices.Insert(pods, index, p)
+			pods = append(pods, p) // slices.Insert would add 3 kB to the program
+			copy(pods[index+1:], pods[index:])
+			pods[index] = p
 		}
 	}
 	return pods
