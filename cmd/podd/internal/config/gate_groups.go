@@ -44,8 +44,8 @@ var gateGroups = []gateGroup{{
 	gates:        []string{"AllowDNSOnlyNodeCSR"},
 }, {
 	lacksFeature: true,
-	reason:       "podd does not monitor the health of volumes",
-	gates:        []string{"CSIVolumeHealth"},
+	reason:       "podd reports neither the health of CSI volumes nor the digests of image volumes",
+	gates:        []string{"CSIVolumeHealth", "ImageVolumeWithDigest"},
 }, {
 	lacksFeature: true,
 	reason:       "podd keeps the status of containers when it restarts",
@@ -54,10 +54,6 @@ var gateGroups = []gateGroup{{
 	lacksFeature: true,
 	reason:       "podd rejects gitRepo volumes because of CVE-2024-10220; clone the repository in an init container",
 	gates:        []string{"GitRepoVolumeDriver"},
-}, {
-	lacksFeature: true,
-	reason:       "podd does not report the digests of image volumes",
-	gates:        []string{"ImageVolumeWithDigest"},
 }, {
 	lacksFeature: true,
 	reason:       "podd does not serve /allocatedPods; use /pods, whose status contains allocatedResources",
