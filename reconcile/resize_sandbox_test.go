@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,7 @@ import (
 type podCgroup struct {
 	mu     sync.Mutex // guards the following fields
 	limits render.Cgroup
+	isV2   bool  // whether read returns inexact shares, as cgroup.ReadLimits does on cgroup v2
 	err    error // error of the next changes
 	log    []string
 }
@@ -56,10 +58,14 @@ func (c *podCgroup) make(limits render.Cgroup) error {
 	return c.err
 }
 
-func (c *podCgroup) read(render.Cgroup) (render.Cgroup, error) {
+func (c *podCgroup) read(desired render.Cgroup) (render.Cgroup, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.limits, nil
+	limits := c.limits
+	if c.isV2 {
+		limits.CPUShares = cmp.Or(desired.CPUShares, 80)
+	}
+	return limits, nil
 }
 
 func (c *podCgroup) setError(err error) {
@@ -107,7 +113,7 @@ func TestResize_Announced(t *testing.T) {
 				m.setPods(sizedPod(t, "web", "128Mi", ""))
 				m.settle()
 				m.wantMemory("web", "128Mi", 128<<20)
-				cgroup.wantLog(t, "announce 128Mi 102 shares 100000/100000", "cgroup 128Mi", "container 128Mi", "announce 128Mi 102 shares 100000/100000", "cgroup 128Mi")
+				cgroup.wantLog(t, "announce 128Mi 102 shares 100000/100000", "cgroup 128Mi", "container 128Mi", "cgroup 128Mi")
 				m.setPods(sizedPod(t, "web", "32Mi", ""))
 				m.settle()
 				m.wantMemory("web", "32Mi", 32<<20)
@@ -139,9 +145,28 @@ func TestResize_AnnouncedOnce(t *testing.T) {
 		m.settle()
 		log := cgroup.takeLog()
 		announced := slices.DeleteFunc(slices.Clone(log), func(line string) bool { return !strings.HasPrefix(line, "announce ") })
-		if want := []string{"announce 192Mi 2 shares 0/0", "announce 192Mi 2 shares 0/0"}; !slices.Equal(announced, want) {
+		if want := []string{"announce 192Mi 2 shares 0/0"}; !slices.Equal(announced, want) {
 			t.Errorf("announcements: got %q, want %q; all changes: %q", announced, want, log)
 		}
+	})
+}
+
+// TestResize_RequestAnnounced checks that a new CPU request is announced even if the pod's cgroup keeps
+// its weight.
+func TestResize_RequestAnnounced(t *testing.T) {
+	requesting := func(cpu string) *manifest.Pod {
+		return pod(t, "web", fmt.Sprintf(`containers: [{name: app, image: "web:1", resources: {limits: {cpu: 1, memory: 64Mi}, requests: {cpu: %s}}}]`, cpu))
+	}
+	run(t, func(t *testing.T, m *machine) {
+		cgroup := podCgroup{isV2: true}
+		cgroup.attach(m)
+		m.start()
+		m.setPods(requesting("100m"))
+		m.settle()
+		cgroup.takeLog()
+		m.setPods(requesting("110m"))
+		m.settle()
+		cgroup.wantLog(t, "cgroup 64Mi", "container 64Mi", "announce 64Mi 112 shares 100000/100000", "cgroup 64Mi")
 	})
 }
 

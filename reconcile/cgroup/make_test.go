@@ -262,6 +262,9 @@ func TestReadLimits(t *testing.T) {
 		if got, err := ReadLimits(c); err != nil || !reflect.DeepEqual(got, c) {
 			t.Errorf("limits: got %+v and error %v, want %+v", got, err, c)
 		}
+		if got, err := ReadLimits(render.Cgroup{Path: at}); err != nil || got.CPUShares == 0 {
+			t.Errorf("shares of a cgroup with %d shares: got %d and error %v, want more than 0", c.CPUShares, got.CPUShares, err)
+		}
 	}
 	got, err := ReadLimits(render.Cgroup{Path: at, CPUShares: 2})
 	if err != nil || got.CPUShares < 262000 {

@@ -17,8 +17,8 @@ import (
 // exist, the limits are 0.
 //
 // Cgroup v2 has a weight instead of CPU shares, and several shares have the same weight. If the weight
-// is that of c.CPUShares, the result has c.CPUShares. Otherwise it has shares computed from the weight
-// with the formula of the kubelet.
+// is that of c.CPUShares, the result has c.CPUShares. Otherwise, and if c.CPUShares is 0, it has shares
+// computed from the weight with the formula of the kubelet.
 func ReadLimits(c render.Cgroup) (render.Cgroup, error) {
 	limits := render.Cgroup{Path: c.Path, UsesSystemd: c.UsesSystemd}
 	cgroupPath, err := hierarchyPath(c.Path, c.Driver())
@@ -56,7 +56,7 @@ var limitParsers = map[string]func(text string, desired render.Cgroup, limits *r
 	"cpu.weight": func(text string, desired render.Cgroup, limits *render.Cgroup) error {
 		weight, err := strconv.ParseUint(text, 10, 64)
 		limits.CPUShares = int64((weight-1)*262142/9999) + 2
-		if weight == cpuWeight(desired.CPUShares) {
+		if desired.CPUShares > 0 && weight == cpuWeight(desired.CPUShares) {
 			limits.CPUShares = desired.CPUShares
 		}
 		return err

@@ -43,16 +43,12 @@ func (e *Runner) raiseCgroupLimits(ctx context.Context, s Input, sandboxID strin
 	if err != nil {
 		return err
 	}
-	if !raised.Changes(current) {
-		return e.setCgroupLimits(raised)
-	}
-	return e.announceAndSetLimits(ctx, s, sandboxID, current, raised)
+	return e.changeLimits(ctx, s, sandboxID, current, raised)
 }
 
 // resizePod sets the limits of the pod's cgroup to the size of the desired version. It checks the
 // memory usage of the pod again, because the usage may have grown since the containers were
-// resized. resizePod always announces the limits to the runtime, because they may be the same as the
-// raised limits although the requests of the pod differ.
+// resized. If the limits differ from the current limits, resizePod announces them to the runtime first.
 func (e *Runner) resizePod(ctx context.Context, s Input, a plan.ResizePod) error {
 	if e.MakeCgroup == nil {
 		return nil
@@ -66,9 +62,11 @@ func (e *Runner) resizePod(ctx context.Context, s Input, a plan.ResizePod) error
 	if err := e.checkPodMemory(cgroup); err != nil {
 		return fmt.Errorf("resizing the pod: %w", err)
 	}
-	current, err := e.readCgroupLimits(cgroup)
+	// Without the desired shares, the shares from a cgroup v2 are inexact and mostly differ from the
+	// desired ones. So podd also announces a new CPU request that does not change the weight.
+	current, err := e.readCgroupLimits(render.Cgroup{Path: cgroup.Path, UsesSystemd: cgroup.UsesSystemd})
 	if err == nil {
-		err = e.announceAndSetLimits(ctx, s, a.SandboxID, current, cgroup)
+		err = e.changeLimits(ctx, s, a.SandboxID, current, cgroup)
 	}
 	if err != nil {
 		return fmt.Errorf("resizing the pod: %w", err)
@@ -76,13 +74,17 @@ func (e *Runner) resizePod(ctx context.Context, s Input, a plan.ResizePod) error
 	return nil
 }
 
-// announceAndSetLimits announces limits to the runtime, and sets them on the cgroup of a pod whose
-// limits are current. If it cannot set them, it announces the current limits. The kubelet does the
-// same, but separately for memory, CPU limits and CPU requests.
-func (e *Runner) announceAndSetLimits(ctx context.Context, s Input, sandboxID string, current, limits render.Cgroup) error {
+// changeLimits announces limits to the runtime, and sets them on the cgroup of a pod whose limits are
+// current. If it cannot set them, it announces the current limits. If the limits do not change,
+// changeLimits announces nothing. The kubelet does the same, but separately for memory, CPU limits and
+// CPU requests.
+func (e *Runner) changeLimits(ctx context.Context, s Input, sandboxID string, current, limits render.Cgroup) error {
 	announce := func(c render.Cgroup) error {
 		overhead, resources := render.SandboxUpdate(*s.Node, s.Desired.Object, c)
 		return e.updateSandboxResources(ctx, sandboxID, overhead, resources)
+	}
+	if !limits.Changes(current) {
+		return e.setCgroupLimits(limits)
 	}
 	if err := announce(limits.MergedInto(current)); err != nil {
 		return &rejectedSizeError{err}
