@@ -89,6 +89,11 @@
 // the node is short of a resource, the Manager evicts pods with Router.Evict, and admission admits
 // only pods that may run under pressure (Router.SetPressure).
 //
+// If the runtime does not stop an evicted pod within a few seconds after its grace period, podd kills
+// the processes of the pod through its cgroup and releases its volumes (plan/kill.go), so that evictions
+// do not depend on a runtime that does not respond. The writable layers remain until the runtime removes
+// the containers.
+//
 // If an evicted pod is from a file or URL, its end records that it runs again later
 // (plan.PodEnd.Resumes). Until then, the pod is Failed and reserves nothing. When its containers
 // have stopped, admission treats it like a pod that has not run yet. The worker starts the pod

@@ -1,15 +1,20 @@
 package reconcile_test
 
 import (
+	"context"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile"
 	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/plan"
+	"podd/runtime/runtimetest"
 )
 
 // setPressure sets the pressure conditions of the node.
@@ -228,5 +233,50 @@ func TestPressure_RestartRequest(t *testing.T) {
 		if err := m.current().router.Restart(t.Context(), key("web"), ""); err == nil || !strings.Contains(err.Error(), "starts again without a request") {
 			t.Errorf("Restart: got error %v, want one with \"starts again without a request\"", err)
 		}
+	})
+}
+
+// TestPressure_RuntimeHangs checks an evicted pod whose runtime does not respond: podd kills the
+// containers of the pod once, and the pod waits until the runtime responds again. Then its sandbox is
+// stopped, and the pod starts again.
+func TestPressure_RuntimeHangs(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		var mu sync.Mutex // guards killed
+		var killed []string
+		wantKilled := func(when string, want ...string) {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(killed, want) {
+				t.Errorf("killed sandboxes and containers %s: got %q, want %q", when, killed, want)
+			}
+		}
+		m.options = func(o *reconcile.Options) {
+			o.Effects.KillContainers = func(_ context.Context, _ types.UID, ids []string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				killed = append(killed, ids...)
+				m.KillSandbox(ids[0])
+				return nil
+			}
+		}
+		m.start()
+		m.setPods(pod(t, "web", web), pod(t, "other", web))
+		m.settle()
+		inc := m.report("web").Observed[0]
+		resume := m.Inject(runtimetest.Fault{Hangs: true})
+		m.evict("web")
+		m.advance(7 * time.Second)
+		wantKilled("7 s after the eviction")
+		m.advance(5 * time.Minute)
+		wantKilled("5 minutes after the eviction", inc.ID, inc.Containers[0].ID)
+		if d := m.report("web").Decision; !strings.HasSuffix(d.Why, "so podd has killed its processes") || !d.NeedsUser {
+			t.Errorf("decision after the kill: got %s, want a problem whose reason ends with the kill", d)
+		}
+		resume()
+		m.advance(5 * time.Minute)
+		m.wantPhase("after the runtime has responded", "web", v1.PodRunning, "")
+		m.wantState("other 0 ready", "other/app 0 running", "web 1 ready", "web/app 1 running")
+		wantKilled("after the runtime has responded", inc.ID, inc.Containers[0].ID)
 	})
 }

@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
@@ -56,7 +58,12 @@ func (e *Runner) kill(ctx context.Context, uid types.UID, c *runtime.Container) 
 // stop stops the container id of the pod with this UID. If the stop fails, the error contains the
 // remedy, and the processes of the pod that SIGKILL cannot terminate now.
 func (e *Runner) stop(ctx context.Context, uid types.UID, id string, grace time.Duration) error {
-	err := e.Runtime.StopContainer(ctx, id, grace)
+	return e.explainUnkillable(uid, e.Runtime.StopContainer(ctx, id, grace))
+}
+
+// explainUnkillable adds the remedy and the processes of the pod that SIGKILL cannot terminate now to err,
+// the error of a stop. If there are no such processes, or if err is nil, it returns err itself.
+func (e *Runner) explainUnkillable(uid types.UID, err error) error {
 	if err == nil || e.UnkillableProcesses == nil {
 		return err
 	}
@@ -66,4 +73,27 @@ func (e *Runner) stop(ctx context.Context, uid types.UID, id string, grace time.
 	}
 	return fmt.Errorf("%w; SIGKILL has no effect on these processes, because they wait in the kernel for a disk or a file server: %s; "+
 		"they exit when the disk or file server responds, and podd retries", err, strings.Join(processes, ", "))
+}
+
+// processTimeout limits the time in which killProcesses waits for the exits of processes. Processes that
+// use much memory exit late, because the kernel releases the memory first.
+const processTimeout = 5 * time.Second
+
+// killProcesses kills the processes of an incarnation without the runtime. warning is for the log.
+func (e *Runner) killProcesses(ctx context.Context, observed []runtime.Incarnation, a plan.KillProcesses) (warning string, err error) {
+	if e.KillContainers == nil {
+		return "", errors.New("podd cannot kill the processes of the pod without the runtime, because cgroupsPerQOS is false; restart the runtime")
+	}
+	ids := []string{a.SandboxID}
+	if inc := runtime.FindSandbox(observed, a.SandboxID); inc != nil {
+		for i := range inc.Containers {
+			ids = append(ids, inc.Containers[i].ID)
+		}
+	}
+	killCtx, cancel := context.WithTimeout(ctx, processTimeout)
+	defer cancel()
+	if err := e.explainUnkillable(a.UID, e.KillContainers(killCtx, a.UID, ids)); err != nil {
+		return "", err
+	}
+	return "the runtime did not stop the evicted pod in time, so podd has killed its processes; check the runtime", nil
 }

@@ -3,6 +3,7 @@ package effect
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,5 +49,49 @@ func TestUnkillableProcessesInErrors(t *testing.T) {
 		if err := stop(); err == nil || strings.Contains(err.Error(), "kernel") {
 			t.Errorf("%s without processes that wait in the kernel: got error %v, want an error that names no process", name, err)
 		}
+	}
+}
+
+// TestKillProcesses checks that an effect kills the containers of one incarnation, and that its error names
+// processes that wait in the kernel.
+func TestKillProcesses(t *testing.T) {
+	observed := []runtime.Incarnation{
+		{Sandbox: runtime.Sandbox{ID: "s", UID: "uid"}, Containers: []runtime.Container{{ID: "c"}, {ID: "d", State: runtime.Exited}}},
+		{Sandbox: runtime.Sandbox{ID: "later", UID: "uid"}, Containers: []runtime.Container{{ID: "e"}}},
+	}
+	remaining := errors.New("1 processes remain")
+	for name, test := range map[string]struct {
+		err        error
+		unkillable []string
+		want       string // in the error
+	}{
+		"killed":            {},
+		"a process remains": {err: remaining, want: "1 processes remain"},
+		"a process waits":   {err: remaining, unkillable: []string{`7 "date"`}, want: `wait in the kernel for a disk or a file server: 7 "date"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			e := &Runner{
+				UnkillableProcesses: func(types.UID) []string { return test.unkillable },
+				KillContainers: func(ctx context.Context, uid types.UID, ids []string) error {
+					if _, isLimited := ctx.Deadline(); !isLimited {
+						t.Error("context of the kill: got no deadline, want one")
+					}
+					got = append(append(got, string(uid)), ids...)
+					return test.err
+				},
+			}
+			r := e.Do(t.Context(), plan.KillProcesses{UID: "uid", SandboxID: "s"}, Input{Observed: observed})
+			if want := []string{"uid", "s", "c", "d"}; !slices.Equal(got, want) {
+				t.Errorf("arguments of the kill: got %q, want %q", got, want)
+			}
+			if isKilled := r.Err == nil; isKilled != (test.want == "") || (r.Warning != "") != isKilled || !isKilled && !strings.Contains(r.Err.Error(), test.want) {
+				t.Errorf("got warning %q and error %v, want an error with %q, or a warning if there is none", r.Warning, r.Err, test.want)
+			}
+		})
+	}
+	r := (&Runner{}).Do(t.Context(), plan.KillProcesses{UID: "uid", SandboxID: "s"}, Input{Observed: observed})
+	if r.Err == nil || !strings.Contains(r.Err.Error(), "cgroupsPerQOS is false") {
+		t.Errorf("without pod cgroups: got error %v, want one that names cgroupsPerQOS", r.Err)
 	}
 }

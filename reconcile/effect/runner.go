@@ -37,6 +37,11 @@ type Runner struct {
 	// they are in an uninterruptible wait in the kernel. If UnkillableProcesses is nil, the errors
 	// of stops do not mention such processes.
 	UnkillableProcesses func(types.UID) []string
+	// KillContainers kills the processes of containers without the runtime. uid is the UID of their pod,
+	// and ids contains the IDs of the containers and of the sandbox. It returns an error if a process of
+	// the pod remains when the deadline of ctx has passed. If KillContainers is nil, pods have no
+	// cgroups, and podd cannot kill processes.
+	KillContainers func(ctx context.Context, uid types.UID, ids []string) error
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
 	// DNS returns the current DNS configuration of the node. If DNS is nil, the configuration in
@@ -125,6 +130,10 @@ func (e *Runner) carryOut(ctx context.Context, a plan.Action, s Input, r *result
 		r.Err = e.stopForeign(ctx, a.ID)
 	case plan.RemoveSandbox:
 		r.Err = e.removeSandbox(ctx, s.Observed, a.ID, a.Released)
+	case plan.KillProcesses:
+		r.Warning, r.Err = e.killProcesses(ctx, s.Observed, a)
+	case plan.ReleaseVolumes:
+		r.Err = e.Disk.Release(ctx, a.UID)
 	case plan.ReleaseResources:
 		r.Err = errors.Join(e.Disk.Release(ctx, a.UID), e.LogsAndCgroups.RemoveCgroup(ctx, a.UID))
 	case plan.RemoveDir:

@@ -6,7 +6,8 @@
 //
 // Package pressure contains the rules by which a Manager decides. Neither part depends on the
 // journal, or on a response of the runtime: a Manager knows the file systems of the runtime from an
-// earlier response, and reads the memory usage of pods from their cgroups.
+// earlier response, and reads the memory usage of pods from their cgroups. If the runtime does not stop
+// an evicted pod, the worker of the pod kills its processes; see package plan.
 package eviction
 
 import (

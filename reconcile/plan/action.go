@@ -239,7 +239,7 @@ func IsCancellable(a Action) bool {
 // requested before the end of such an action is out of date.
 func IsObservable(a Action) bool {
 	switch a.(type) {
-	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseResources, RemoveDir, RunProbe, ReadMessage:
+	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseResources, RemoveDir, RunProbe, ReadMessage, KillProcesses, ReleaseVolumes:
 		return false
 	}
 	return true

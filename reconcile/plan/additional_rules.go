@@ -35,6 +35,8 @@ var additionalRules = []additionalRule{
 		isNotReplaced, func(f *facts, d *Decision) { f.readMessages(d) }},
 	{RuleActiveDeadline, "wait", "the pod fails when activeDeadlineSeconds has passed", false,
 		(*facts).hasDeadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
+	{RuleKillEvicted, "kill", "the runtime did not stop the evicted pod in time, so podd kills its processes itself", false,
+		(*facts).mayKill, (*facts).killEvicted},
 	{RuleCleanup, "remove", "old sandboxes, containers and directories of the pod are removed", false,
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }

@@ -80,6 +80,7 @@ func TestEvictGrace(t *testing.T) {
 			} else {
 				in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big", Grace: test.soft}
 			}
+			in.FirstObservedAt = in.Now
 			if test.edited {
 				in.Desired = nil
 				in.SourcesRead = true
@@ -255,6 +256,86 @@ func TestEvict_Overdue(t *testing.T) {
 		after := Next(in)
 		if before.OverdueUID != "" || after.OverdueUID != wantUID {
 			t.Errorf("%s: got overdue pods %q before and %q after %s, want none and %q", name, before.OverdueUID, after.OverdueUID, test.overdue, wantUID)
+		}
+	}
+}
+
+// TestKillEvicted checks which pods podd kills without the runtime an hour after the beginning of their
+// stop. A pod that was not evicted, a pod that runs again after its eviction, and a pod of another agent
+// must not be killed.
+func TestKillEvicted(t *testing.T) {
+	end := func(in *Input, reason string) {
+		in.History.Finished = &PodEnd{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: reason, At: in.Now.Add(-time.Hour)}
+	}
+	remove := func(in *Input, e *Eviction) {
+		in.Desired, in.SourcesRead = nil, true
+		in.Deletion = &Deletion{UID: "u", Grace: time.Second, At: in.Now.Add(-time.Hour), Eviction: e}
+	}
+	for name, test := range map[string]struct {
+		change func(*Input)
+		kills  bool
+	}{
+		"evicted":                        {func(in *Input) { end(in, ReasonEvicted) }, true},
+		"evicted, runtime unreachable":   {func(in *Input) { end(in, ReasonEvicted); in.Node.RuntimeReachable = false }, true},
+		"evicted, podd restarted":        {func(in *Input) { end(in, ReasonEvicted); in.FirstObservedAt = in.Now.Add(-6 * time.Second) }, false},
+		"evicted, podd restarted before": {func(in *Input) { end(in, ReasonEvicted); in.FirstObservedAt = in.Now.Add(-7 * time.Second) }, true},
+		"evicted, then deleted":          {func(in *Input) { end(in, ReasonEvicted); in.Desired, in.SourcesRead = nil, true }, true},
+		"evicted, sources not read":      {func(in *Input) { end(in, ReasonEvicted); in.Desired = nil }, false},
+		"evicted, containers exited":     {func(in *Input) { end(in, ReasonEvicted); in.Observed[0].Ready, in.Observed[0].Containers = false, nil }, false},
+		"evicted before a resize":        {func(in *Input) { end(in, ReasonEvicted); in.History.Finished.Size = "other" }, false},
+		"earlier version evicted":        {func(in *Input) { end(in, ReasonEvicted); in.History.Finished.Hash = "v1:before" }, false},
+		"evicted, sandbox foreign":       {func(in *Input) { end(in, ReasonEvicted); in.Observed[0].Foreign = true }, false},
+		"preempted":                      {func(in *Input) { end(in, ReasonPreempted) }, false},
+		"node shutdown":                  {func(in *Input) { end(in, ReasonTerminated) }, false},
+		"deadline":                       {func(in *Input) { end(in, ReasonDeadlineExceeded) }, false},
+		"running":                        {func(*Input) {}, false},
+		"deleted":                        {func(in *Input) { remove(in, nil) }, false},
+		"deleted, then evicted":          {func(in *Input) { remove(in, &Eviction{UID: "u"}) }, true},
+		"deleted, then preempted":        {func(in *Input) { remove(in, &Eviction{UID: "u", Reason: ReasonPreempted}) }, false},
+		"evicted while deleted, desired": {func(in *Input) { p := in.Desired; remove(in, &Eviction{UID: "u"}); in.Desired = p }, false},
+	} {
+		for _, kind := range []KillProgress{0, ProcessesKilled, VolumesReleased} {
+			in := evictable("30", "")
+			test.change(&in)
+			in.History.Kills = map[string]KillProgress{"s": kind}
+			want := []Action{KillProcesses{UID: "u", SandboxID: "s"}, ReleaseVolumes{UID: "u", SandboxID: "s"}, nil}[kind]
+			var got Action
+			for _, a := range Next(in).Actions {
+				if a.Verb() == "kill" || a.Verb() == "empty" {
+					got = a
+				}
+			}
+			if !test.kills {
+				want = nil
+			}
+			if got != want {
+				t.Errorf("%s, progress %d: got action %v, want %v", name, kind, got, want)
+			}
+		}
+	}
+}
+
+// TestKillEvicted_VolumesInUse checks that the volumes of a killed pod are not released while another
+// process of the pod may use them.
+func TestKillEvicted_VolumesInUse(t *testing.T) {
+	for name, change := range map[string]func(*Input){
+		"a start in progress":  func(in *Input) { in.InFlight = map[string]Action{"container/x": StartContainer{Container: "x"}} },
+		"an unknown container": func(in *Input) { in.MayHaveUnobserved = true },
+		"a canceled start":     func(in *Input) { in.DirsInUse = map[types.UID]bool{"u": true} },
+		"a second running sandbox": func(in *Input) {
+			twin := in.Observed[0]
+			twin.ID, twin.Attempt = "t", 1
+			in.Observed = append(in.Observed, twin)
+		},
+	} {
+		in := evictable("30", "")
+		in.History.Finished = &PodEnd{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: ReasonEvicted, At: in.Now.Add(-time.Hour)}
+		in.History.Kills = map[string]KillProgress{"s": ProcessesKilled}
+		change(&in)
+		for _, a := range Next(in).Actions {
+			if a.Verb() == "empty" {
+				t.Errorf("%s: got action %v, want the volumes kept", name, a)
+			}
 		}
 	}
 }

@@ -29,6 +29,8 @@ type Input struct {
 	SourcesRead bool
 	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
+	// FirstObservedAt is when this podd process first observed the runtime; zero if it is unknown.
+	FirstObservedAt time.Time
 	// PodDirs contains the pod directories of this name on disk.
 	PodDirs []PodDir
 	// JournalError is the reason why the journal of Desired's UID cannot be read; "" if it was read
@@ -242,6 +244,9 @@ type History struct {
 	// ReleasedSandboxes contains the IDs of the sandboxes that podd has stopped. The network of
 	// these sandboxes is released.
 	ReleasedSandboxes map[string]bool
+	// Kills contains what podd has released without the runtime, by sandbox ID; see killEvicted. If podd
+	// is restarted, it kills the processes again, which does no harm.
+	Kills map[string]KillProgress
 	// CleanupFailures contains the last failure of each action that stops or removes an object, by
 	// subject.
 	CleanupFailures map[string]Failure

@@ -38,13 +38,14 @@ func checkLaws(in Input, d Decision) error {
 		}
 	}
 	isNew := func(a Action) bool { return in.InFlight[a.Subject()] != a }
+	callsRuntime := func(a Action) bool { return a.Verb() != "kill" && a.Verb() != "empty" }
 	switch {
 	case d.Rule == "":
 		return fmt.Errorf("the decision has no rule")
 	case in.Desired == nil && !in.SourcesRead && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("got a new action, although the sources were not read, want none")
-	case !in.Node.RuntimeReachable && slices.ContainsFunc(d.Actions, isNew):
-		return fmt.Errorf("got a new action, although the runtime is unreachable, want none")
+	case !in.Node.RuntimeReachable && slices.ContainsFunc(d.Actions, func(a Action) bool { return isNew(a) && callsRuntime(a) }):
+		return fmt.Errorf("got a new action that calls the runtime, although the runtime is unreachable, want none")
 	case d.FullyRemoved && (in.Desired != nil || !in.SourcesRead || in.MayHaveUnobserved || newFacts(&in).hasPendingAction() || len(in.PodDirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("got FullyRemoved, although the pod is desired or something of it remains")
 	case !d.WakeAt.IsZero() && !d.WakeAt.After(in.Now):
@@ -180,6 +181,23 @@ func checkAction(in Input, a Action) error {
 		for _, b := range in.InFlight {
 			if b.Verb() == "run" || b.Verb() == "start" {
 				return fmt.Errorf("%s is in progress", b)
+			}
+		}
+	case KillProcesses:
+		inc := runtime.FindSandbox(in.Observed, a.SandboxID)
+		if inc == nil || inc.Foreign || inc.UID != a.UID || !IsLive(inc) {
+			return fmt.Errorf("the sandbox does not run, or is foreign")
+		}
+		if end := in.History.Finished; in.Deletion == nil && (end == nil || end.Reason != ReasonEvicted || in.Now.Before(end.At.Add(killTimeout))) {
+			return fmt.Errorf("the pod was not evicted, or was evicted just now")
+		}
+	case ReleaseVolumes:
+		if in.DirsInUse[a.UID] || newFacts(&in).mayHaveUnknownObject() {
+			return fmt.Errorf("a start may use the volumes")
+		}
+		for _, inc := range in.Observed {
+			if inc.UID == a.UID && !inc.Foreign && IsLive(&inc) && in.History.Kills[inc.ID] == 0 {
+				return fmt.Errorf("a running sandbox uses the volumes")
 			}
 		}
 	case ReleaseResources:

@@ -12,7 +12,7 @@ import (
 // apply applies the result of an action to the history, as a worker does. The action's changes to
 // the runtime are observed immediately, unless the result was lost.
 func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
-	if err == nil {
+	if v := a.Verb(); err == nil && v != "kill" && v != "empty" { // the runtime does not respond, and reports the exits later
 		w.in.Observed = cloneAll(w.machine)
 	}
 	switch a := a.(type) {
@@ -79,6 +79,15 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 	case StopSandbox:
 		if err == nil {
 			w.in.History.ReleasedSandboxes = with(w.in.History.ReleasedSandboxes, a.ID, true)
+			w.in.History.VolumesReady = false
+		}
+	case KillProcesses:
+		if err == nil {
+			w.in.History.Kills = with(w.in.History.Kills, a.SandboxID, ProcessesKilled)
+		}
+	case ReleaseVolumes:
+		if err == nil {
+			w.in.History.Kills = with(w.in.History.Kills, a.SandboxID, VolumesReleased)
 			w.in.History.VolumesReady = false
 		}
 	case ReleaseResources:

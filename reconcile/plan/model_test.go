@@ -192,6 +192,7 @@ func (w *world) poddRestarts() {
 	if p != nil {
 		w.begin(p.WithEphemeral(nil))
 	}
+	w.in.FirstObservedAt = w.in.Now
 	w.observe()
 }
 
@@ -452,6 +453,8 @@ func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 		w.remove(a.ID)
 	case StopSandbox:
 		w.stopSandbox(a.ID)
+	case KillProcesses:
+		w.stopSandbox(a.SandboxID)
 	case StopForeign:
 		w.machine = slices.DeleteFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == a.ID })
 	case RemoveSandbox:

@@ -15,6 +15,9 @@ var podRules = []podRule{
 	// A running pod must not be stopped before its sources were read.
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
 		func(f *facts) bool { return f.in.Desired == nil && !f.in.SourcesRead }, (*facts).keepHooks},
+	// The node needs the resources of an evicted pod, even if the runtime does not respond.
+	{RuleEvictedUnreachable, PhaseWindDown, "the runtime does not respond, so podd kills the processes of the evicted pod itself",
+		(*facts).isEvictedUnreachable, (*facts).endUnreachable},
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
 		func(f *facts) bool { return !f.in.Node.RuntimeReachable }, (*facts).waitRuntimeReachable},
 	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over the pods of other agents",

@@ -7,6 +7,7 @@ type RuleID string
 // Pod rules.
 const (
 	RuleSourcesNotRead       RuleID = "SourcesNotRead"
+	RuleEvictedUnreachable   RuleID = "EvictedUnreachable"
 	RuleRuntimeUnreachable   RuleID = "RuntimeUnreachable"
 	RuleAdoptForeign         RuleID = "AdoptForeign" // stops a pod of another agent, whose name podd takes over
 	RuleNameInUse            RuleID = "NameInUse"
@@ -88,6 +89,7 @@ const (
 	RuleEditWaits           RuleID = "EditWaits"
 	RuleTerminationMessages RuleID = "TerminationMessages"
 	RuleActiveDeadline      RuleID = "ActiveDeadline"
+	RuleKillEvicted         RuleID = "KillEvicted"
 	RuleCleanup             RuleID = "Cleanup"
 )
 

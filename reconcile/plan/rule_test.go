@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,10 +52,12 @@ func TestRuleDescriptions(t *testing.T) {
 }
 
 // TestAdditionalRules checks the inputs for which each additional rule applies. An additional rule
-// shows in the decision about a running pod: as WhyRule, as an action or as a wake time.
+// shows in the decision: as WhyRule, as an action or as a wake time. The pod runs, unless the rule applies
+// only to other pods.
 func TestAdditionalRules(t *testing.T) {
 	tests := map[string]struct {
 		change  func(*Input)
+		rule    RuleID // "" means RuleRun
 		whyRule RuleID
 		action  Action        // nil: none
 		wake    time.Duration // 0: none
@@ -129,6 +132,13 @@ func TestAdditionalRules(t *testing.T) {
 			},
 			wake: 5 * time.Second,
 		},
+		"evicted pod that the runtime does not stop": {
+			change: func(in *Input) {
+				in.History.Finished = &PodEnd{UID: "u", Hash: in.Desired.Hash, Size: in.Desired.PodSize(), Failed: true, Reason: ReasonEvicted, At: in.Now.Add(-time.Minute)}
+				in.History.CleanupFailures = map[string]Failure{"stop/c": {Message: "no response", RetryAt: in.Now.Add(time.Second)}}
+			},
+			rule: RuleFinished, whyRule: RuleKillEvicted, action: KillProcesses{UID: "u", SandboxID: "s-u"}, wake: time.Second, problem: true,
+		},
 		"directory of another version": {
 			change: func(in *Input) { in.PodDirs = []PodDir{{UID: "old"}} },
 			action: RemoveDir{UID: "old"},
@@ -155,9 +165,9 @@ func TestAdditionalRules(t *testing.T) {
 			if !d.WakeAt.IsZero() {
 				wake = d.WakeAt.Sub(in.Now)
 			}
-			if d.Rule != RuleRun || d.WhyRule != test.whyRule || first != test.action || wake != test.wake || d.NeedsUser != test.problem {
-				t.Errorf("got rule %s, WhyRule %q, first action %v, wake time in %s and NeedsUser %t, want Run, %q, %v, %s and %t\n%s",
-					d.Rule, d.WhyRule, first, wake, d.NeedsUser, test.whyRule, test.action, test.wake, test.problem, d)
+			if rule := cmp.Or(test.rule, RuleRun); d.Rule != rule || d.WhyRule != test.whyRule || first != test.action || wake != test.wake || d.NeedsUser != test.problem {
+				t.Errorf("got rule %s, WhyRule %q, first action %v, wake time in %s and NeedsUser %t, want %s, %q, %v, %s and %t\n%s",
+					d.Rule, d.WhyRule, first, wake, d.NeedsUser, rule, test.whyRule, test.action, test.wake, test.problem, d)
 			}
 		})
 	}

@@ -59,13 +59,19 @@ func TestPodRules(t *testing.T) {
 		"not desired, sources not read": {func(in *Input) { in.Desired, in.SourcesRead = nil, false }, RuleSourcesNotRead, PhaseHold},
 		"not desired, sources not read, runtime unreachable": {func(in *Input) { in.Desired, in.SourcesRead, in.Node.RuntimeReachable = nil, false, false }, RuleSourcesNotRead, PhaseHold},
 		"runtime unreachable":                                {func(in *Input) { in.Node.RuntimeReachable = false }, RuleRuntimeUnreachable, PhaseWait},
-		"not desired, running":                               {func(in *Input) { in.Desired = nil }, RuleStop, PhaseStop},
-		"not desired, nothing observed":                      {func(in *Input) { in.Desired, in.Observed = nil, nil }, RuleRemoved, PhaseCleanedUp},
-		"not desired, foreign pod observed":                  {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, RuleRemoved, PhaseCleanedUp},
-		"running in addition to a foreign pod":               {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, RuleRun, PhaseRun},
-		"foreign pod runs instead":                           {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, RuleNameInUse, PhaseWait},
-		"foreign pod stopped":                                {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, RuleNoSandbox, PhasePrepare},
-		"foreign pod to adopt":                               {func(in *Input) { in.Observed, in.Node.AdoptKubeletPods = []runtime.Incarnation{theirs()}, true }, RuleAdoptForeign, PhaseStop},
+		"evicted, runtime unreachable": {func(in *Input) {
+			in.Node.RuntimeReachable, in.Eviction = false, &Eviction{UID: in.Desired.UID, Hash: in.Desired.Hash}
+		}, RuleEvictedUnreachable, PhaseWindDown},
+		"preempted, runtime unreachable": {func(in *Input) {
+			in.Node.RuntimeReachable, in.Eviction = false, &Eviction{UID: in.Desired.UID, Hash: in.Desired.Hash, Reason: ReasonPreempted}
+		}, RuleRuntimeUnreachable, PhaseWait},
+		"not desired, running":                 {func(in *Input) { in.Desired = nil }, RuleStop, PhaseStop},
+		"not desired, nothing observed":        {func(in *Input) { in.Desired, in.Observed = nil, nil }, RuleRemoved, PhaseCleanedUp},
+		"not desired, foreign pod observed":    {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, RuleRemoved, PhaseCleanedUp},
+		"running in addition to a foreign pod": {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, RuleRun, PhaseRun},
+		"foreign pod runs instead":             {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, RuleNameInUse, PhaseWait},
+		"foreign pod stopped":                  {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, RuleNoSandbox, PhasePrepare},
+		"foreign pod to adopt":                 {func(in *Input) { in.Observed, in.Node.AdoptKubeletPods = []runtime.Incarnation{theirs()}, true }, RuleAdoptForeign, PhaseStop},
 		"stopped foreign pod with the same UID to adopt": {func(in *Input) {
 			dead := theirs()
 			dead.Ready, dead.UID = false, "u"

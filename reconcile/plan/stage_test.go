@@ -201,6 +201,21 @@ func (s *stage) verdict(args []string) error {
 	return nil
 }
 
+func (s *stage) evict(args []string) error {
+	grace, err := time.ParseDuration(args[0])
+	e := &Eviction{Message: "The node was low on resource: memory. ", Grace: grace, Restarts: true}
+	switch {
+	case s.in.Desired != nil:
+		e.UID, e.Hash = s.in.Desired.UID, s.in.Desired.Hash
+		s.in.Eviction = e
+	case s.in.Deletion != nil:
+		s.in.Deletion = s.in.Deletion.WithEviction(e, s.in.Now)
+	default:
+		err = errors.Join(err, errors.New("no pod"))
+	}
+	return err
+}
+
 func (s *stage) deletes(args []string) error {
 	grace, err := time.ParseDuration(args[0])
 	of := s.in.Desired

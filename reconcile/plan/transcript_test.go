@@ -48,6 +48,8 @@ import (
 //	restart C             a restart of the container is requested
 //	add C [TARGET]        an ephemeral container is added
 //	delete GRACE          the pod is deleted with that grace period
+//	evict GRACE           the node evicts the pod with that grace period, also if it is
+//	                      being deleted
 //	advance 10s           time passes
 //	messages PATH         containers write termination messages to PATH
 //	term CODE             exit code of stopped containers
@@ -156,6 +158,7 @@ var commands = map[string]func(*stage, []string) error{
 	"restart":  (*stage).restart,
 	"add":      func(s *stage, a []string) error { s.add(a[0], append(a, "")[1]); return nil },
 	"delete":   (*stage).deletes,
+	"evict":    (*stage).evict,
 	"advance":  (*stage).advance,
 	"messages": func(s *stage, a []string) error { s.messages = a[0]; return nil },
 	"term":     func(s *stage, a []string) error { s.termCode = code(a[0]); return nil },

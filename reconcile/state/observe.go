@@ -26,6 +26,9 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 		return
 	}
 	t.outputs.AcceptedObservation = true
+	if !t.HasObserved {
+		t.PlanInput.FirstObservedAt = t.now
+	}
 	t.HasObserved, t.PlanInput.MayHaveUnobserved = true, false
 	var observed []runtime.Incarnation
 	if p != nil {
@@ -154,7 +157,7 @@ func (t *transition) forgetRemoved() {
 	}
 	for i := range t.PlanInput.Observed {
 		id := t.PlanInput.Observed[i].ID
-		keys[id], keys["sandbox/"+id] = true, true
+		keys[id], keys["sandbox/"+id], keys["kill/"+id] = true, true, true
 		for _, c := range t.PlanInput.Observed[i].Containers {
 			for _, subject := range []string{"", "stop/", "remove/", "preStop/", "postStart/"} {
 				keys[subject+c.ID] = true
@@ -169,6 +172,7 @@ func (t *transition) forgetRemoved() {
 	}
 	h := &t.PlanInput.History
 	h.ExitSeenAt, h.ReleasedSandboxes, h.CleanupFailures = filterKeys(h.ExitSeenAt, keys), filterKeys(h.ReleasedSandboxes, keys), filterKeys(h.CleanupFailures, keys)
+	h.Kills = filterKeys(h.Kills, keys)
 	if t.HasObserved { // before the first observation, containers that an earlier podd created may exist, so their history is kept
 		h.ProbeStates, h.Terminations, h.TerminationMessages = filterKeys(h.ProbeStates, keys), filterKeys(h.Terminations, keys), filterKeys(h.TerminationMessages, keys)
 		h.Sizes = filterKeys(h.Sizes, keys)

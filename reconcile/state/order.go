@@ -205,7 +205,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 	t.resetStartTime()
 	t.pendingEnd = nil
 	oldHistory := t.PlanInput.History
-	h := plan.History{Stopping: oldHistory.Stopping, Terminations: oldHistory.Terminations, ReleasedSandboxes: oldHistory.ReleasedSandboxes, CleanupFailures: oldHistory.CleanupFailures, VolumeCheck: oldHistory.VolumeCheck, ProbeStates: oldHistory.ProbeStates, StartTime: oldHistory.StartTime}
+	h := plan.History{Stopping: oldHistory.Stopping, Terminations: oldHistory.Terminations, ReleasedSandboxes: oldHistory.ReleasedSandboxes, Kills: oldHistory.Kills, CleanupFailures: oldHistory.CleanupFailures, VolumeCheck: oldHistory.VolumeCheck, ProbeStates: oldHistory.ProbeStates, StartTime: oldHistory.StartTime}
 	if t.PlanInput.Desired != nil && t.PlanInput.Desired.UID == p.UID {
 		h.SandboxAttempt = oldHistory.SandboxAttempt
 	}

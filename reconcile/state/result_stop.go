@@ -25,6 +25,11 @@ func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
 // applyRemoval records the successful stop or removal of a container, sandbox or directory.
 func (t *transition) applyRemoval(f result.Result) {
 	switch a := f.Action.(type) {
+	case plan.KillProcesses:
+		t.PlanInput.History.Kills = withKey(t.PlanInput.History.Kills, a.SandboxID, plan.ProcessesKilled)
+	case plan.ReleaseVolumes:
+		t.PlanInput.History.Kills = withKey(t.PlanInput.History.Kills, a.SandboxID, plan.VolumesReleased)
+		t.PlanInput.History.VolumesReady = false
 	case plan.RemoveContainer:
 		t.PlanInput.Observed = withoutContainer(t.PlanInput.Observed, a.ID)
 	case plan.StopSandbox:

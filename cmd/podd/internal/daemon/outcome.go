@@ -123,7 +123,7 @@ func operationType(a plan.Action) string {
 	case plan.UpdateVolumes, plan.CheckVolumes, plan.RunPostStart:
 		return metrics.OperationSync
 	case plan.RunPreStop, plan.StopContainer, plan.StopSandbox, plan.StopForeign,
-		plan.RemoveContainer, plan.RemoveSandbox, plan.ReleaseResources, plan.RemoveDir:
+		plan.RemoveContainer, plan.RemoveSandbox, plan.KillProcesses, plan.ReleaseVolumes, plan.ReleaseResources, plan.RemoveDir:
 		return metrics.OperationKill
 	}
 	return ""

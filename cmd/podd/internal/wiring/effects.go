@@ -3,6 +3,7 @@
 package wiring
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -80,14 +81,17 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, ReadCgroup: cgroup.ReadLimits, MeasureCgroupMemory: cgroup.MeasureMemory,
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
-		DNS:                 func() (render.DNS, error) { return node.ReadDNS(cfg.ResolvConf) },
-		IsLocal:             node.IsLocal,
-		Gate:                newGate(cfg.MaxParallelStarts),
-		KeepsEarlierLogs:    host.DeadContainerPolicy(&cfg.Runtime).RetainsMore(),
-		OnDone:              o.OnOutcome,
+		KillContainers: func(ctx context.Context, uid types.UID, ids []string) error {
+			return cgroup.KillContainers(ctx, cfg.CgroupRoot, uid, ids)
+		},
+		DNS:              func() (render.DNS, error) { return node.ReadDNS(cfg.ResolvConf) },
+		IsLocal:          node.IsLocal,
+		Gate:             newGate(cfg.MaxParallelStarts),
+		KeepsEarlierLogs: host.DeadContainerPolicy(&cfg.Runtime).RetainsMore(),
+		OnDone:           o.OnOutcome,
 	}
 	if cfg.DisablePodCgroups {
-		e.MakeCgroup, e.MeasureCgroupMemory = nil, nil
+		e.MakeCgroup, e.MeasureCgroupMemory, e.KillContainers = nil, nil, nil
 	}
 	return e
 }
