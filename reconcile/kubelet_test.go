@@ -44,7 +44,10 @@ func TestKubeletStories(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
+				// The kernel limits the CPU and the memory of a new cgroup as follows.
+				cgroup := podCgroup{limits: render.Cgroup{CPUQuota: -1, CPUPeriod: 100_000}}
 				m.options = func(o *reconcile.Options) {
+					o.Effects.MakeCgroup, o.Effects.ReadCgroup = cgroup.make, cgroup.read
 					o.RenderNode.SupportsSwapLimits, o.RenderNode.HugePageSizes = true, on.HugePages
 					o.RenderNode.Capacity = render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory}
 				}
@@ -178,7 +181,7 @@ func (s *kubeletStory) command(container string, command []string) runtimetest.P
 
 // lines returns the requests in a time range, in the format of a story.
 func (s *kubeletStory) lines(from, until time.Time) (lines []string) {
-	calls := s.Calls("RunPodSandbox", "StopPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "ExecSync", "UpdateContainerResources")
+	calls := s.Calls("RunPodSandbox", "StopPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "ExecSync", "UpdateContainerResources", "UpdatePodSandboxResources")
 	slices.SortStableFunc(calls, func(a, b runtimetest.Call) int { return a.At.Compare(b.At) })
 	for _, c := range calls {
 		if c.At.Before(from) || !c.At.Before(until) {
@@ -196,6 +199,9 @@ func (s *kubeletStory) lines(from, until time.Time) (lines []string) {
 				timeout = 0
 			}
 			line += fmt.Sprintf(" %q within %ds", q.Cmd, timeout)
+		case *cri.UpdatePodSandboxResourcesRequest:
+			text, _ := json.Marshal(q.Resources)
+			line += " " + string(text)
 		case *cri.UpdateContainerResourcesRequest:
 			text, _ := json.Marshal(q.Linux)
 			line += " " + string(text)
@@ -251,7 +257,7 @@ func (s *kubeletStory) ordered(text string) (all []string) {
 		if words[0] != "ExecSync" {
 			pod = append(pod, line)
 		}
-		if len(words) > 1 {
+		if len(words) > 1 && words[0] != "UpdatePodSandboxResources" {
 			containers[words[1]] = append(containers[words[1]], line)
 		}
 	}

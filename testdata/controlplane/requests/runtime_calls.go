@@ -76,6 +76,8 @@ func (m *memoryRuntime) line(q any) (pod, line string) {
 			return "", ""
 		}
 		return m.lineOf("ExecSync", q.ContainerId, fmt.Sprintf(" %q within %ds", q.Cmd, q.Timeout))
+	case *api.UpdatePodSandboxResourcesRequest:
+		return m.sandboxes[q.PodSandboxId].GetMetadata().GetName(), "UpdatePodSandboxResources " + toJSON(q.Resources)
 	case *api.UpdateContainerResourcesRequest:
 		return m.lineOf("UpdateContainerResources", q.ContainerId, " "+toJSON(q.Linux))
 	}
@@ -146,6 +148,11 @@ func after(d time.Duration) <-chan time.Time {
 		return nil
 	}
 	return time.After(d)
+}
+
+// UpdatePodSandboxResources accepts all resources.
+func (m *memoryRuntime) UpdatePodSandboxResources(context.Context, *api.UpdatePodSandboxResourcesRequest) (*api.UpdatePodSandboxResourcesResponse, error) {
+	return &api.UpdatePodSandboxResourcesResponse{}, nil
 }
 
 // UpdateContainerResources changes the resources in the status.
