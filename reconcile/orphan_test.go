@@ -229,6 +229,32 @@ func TestOtherAgentsDirectories(t *testing.T) {
 	})
 }
 
+// TestUnknownUIDs checks that UIDs are unknown only if no source, no sandbox and no worker has a pod with
+// the UID, and only after every source was read and the runtime was observed.
+func TestUnknownUIDs(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		p := pod(t, "web", `containers: [{name: app, image: "app:1"}]`)
+		m.start()
+		all := []types.UID{p.UID, "none"}
+		if unknown, err := m.current().router.UnknownUIDs(t.Context(), all); err == nil {
+			t.Errorf("before the sources were read: got unknown UIDs %q, want an error", unknown)
+		}
+		m.setPods(p)
+		m.settle()
+		for _, name := range []string{"desired", "removed, but stopping"} {
+			if unknown, err := m.current().router.UnknownUIDs(t.Context(), all); err != nil || !slices.Equal(unknown, all[1:]) {
+				t.Errorf("pod is %s: got unknown UIDs %q and error %v, want %q", name, unknown, err, all[1:])
+			}
+			m.setPods()
+		}
+		m.settle()
+		m.settle()
+		if unknown, err := m.current().router.UnknownUIDs(t.Context(), all); err != nil || !slices.Equal(unknown, all) {
+			t.Errorf("pod is removed: got unknown UIDs %q and error %v, want %q", unknown, err, all)
+		}
+	})
+}
+
 // newerJournal is a journal in a format that this podd cannot read.
 const newerJournal = `{"version":999}`
 

@@ -263,6 +263,48 @@ func (r *Router) Orphans(ctx context.Context) (orphans []Orphan, err error) {
 	return orphans, err
 }
 
+// UnknownUIDs returns the UIDs in uids that belong to no pod: no source, no sandbox or container in the
+// runtime, and no worker has a pod with this UID. It returns an error until every source was read and the
+// runtime was observed.
+func (r *Router) UnknownUIDs(ctx context.Context, uids []types.UID) (unknown []types.UID, err error) {
+	err = r.call(ctx, func() error {
+		if !r.knowsOwners() {
+			return errors.New("determining the UIDs of unknown pods: podd has not read every source or has not observed the runtime yet; try again")
+		}
+		inUse := r.uidsInUse()
+		unknown = slices.DeleteFunc(slices.Clone(uids), func(uid types.UID) bool { return inUse[uid] || r.ownerOf(uid) != ownerNone })
+		return nil
+	})
+	return unknown, err
+}
+
+// uidsInUse returns the UIDs of pods that are being deleted at their source, and of pods for which a worker
+// is responsible. The runtime may no longer list these pods.
+func (r *Router) uidsInUse() map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for _, p := range r.desired.Set.TerminatingPods {
+		uids[p.UID] = true
+	}
+	for _, e := range r.entries {
+		for i := range e.pastRecords {
+			uids[e.pastRecords[i].UID] = true
+		}
+		if p := e.memory.Order.Desired; p != nil {
+			uids[p.UID] = true
+		}
+		if e.report == nil {
+			continue
+		}
+		if e.report.Version != nil {
+			uids[e.report.Version.UID] = true
+		}
+		for i := range e.report.Observed {
+			uids[e.report.Observed[i].UID] = true
+		}
+	}
+	return uids
+}
+
 // RemoveOrphan removes a directory that Orphans has returned, with its data. It returns when
 // the directory was removed, when removing it has failed, or when ctx is done. After a
 // failure podd continues to try. Only mounts that podd made are unmounted.

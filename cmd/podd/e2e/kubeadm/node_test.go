@@ -118,7 +118,8 @@ func (n *node) kubeadm(t *testing.T, words ...string) string {
 
 // flags returns the flags in the systemd unit of kubeadm's package, the flags that kubeadm has
 // written for the kubelet, and flags that disable evictions and image garbage collection for lack of
-// disk space.
+// disk space. kubeadm configures the cgroup root of the first node for all nodes. Each node needs its own,
+// because a kubelet, or podd in its place, kills the processes of unknown pods in its cgroup root.
 func (n *node) flags(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("/var/lib/kubelet/kubeadm-flags.env")
@@ -128,7 +129,7 @@ func (n *node) flags(t *testing.T) []string {
 	written := strings.Trim(strings.TrimPrefix(strings.TrimSpace(string(text)), "KUBELET_KUBEADM_ARGS="), `"`)
 	return append([]string{
 		"--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf", "--kubeconfig=/etc/kubernetes/kubelet.conf",
-		"--config=/var/lib/kubelet/config.yaml",
+		"--config=/var/lib/kubelet/config.yaml", "--cgroup-root=" + n.runtime.CgroupParent(),
 		"--eviction-hard=memory.available<1Mi", "--image-gc-high-threshold=100", // a test host may be short of disk space
 	}, strings.Fields(written)...)
 }

@@ -145,7 +145,7 @@ type LoggingFlags struct {
 
 // AdoptionFlags configure which sandboxes podd takes over from a kubelet or another podd instance.
 type AdoptionFlags struct {
-	Adopt         *bool    `help:"Stop a sandbox that has the name of a desired pod and was created by another program, such as a kubelet that has been stopped. The sandbox stops with its grace period. To go back to the kubelet, see \"podd help down\"."`
+	Adopt         *bool    `help:"Stop a sandbox that has the name of a desired pod and was created by another program, such as a kubelet that has been stopped. The sandbox stops with its grace period. Also remove the logs and the cgroups of pods that do not exist; see \"podd help migrate\". To go back to the kubelet, see \"podd help down\"."`
 	AdoptInstance []string `placeholder:"ID" help:"Take over the pods of a podd instance that does not run and whose root directory is lost. Desired pods continue to run, and all other pods stop with their grace period. The ID is stored in the root directory. Data in the lost directory, such as emptyDir volumes, is not recovered. Repeatable."`
 }
 

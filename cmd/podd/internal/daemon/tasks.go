@@ -20,6 +20,7 @@ import (
 	"podd/manifest/source"
 	"podd/reconcile"
 	"podd/reconcile/eviction"
+	"podd/reconcile/gc/orphans"
 	"podd/reconcile/node"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -81,6 +82,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		func(ctx context.Context) error { return moveSystemProcesses(ctx, p.cfg.SystemCgroup, p.log) },
 		p.images.Run,
 		p.containers.Run,
+		p.removeUnknown,
 		p.rotateLogs,
 		p.syncIPTables,
 		p.writeEvents,
@@ -185,6 +187,17 @@ func (p *parts) prunePullRecords(ctx context.Context) error {
 			p.log.Warn("removing the records of absent images failed; trying again later", "err", err)
 		}
 	}
+}
+
+// removeUnknown removes the logs and the cgroups of unknown pods until ctx is done, if podd adopts the pods
+// of a kubelet. Otherwise they may belong to another program, and removeUnknown does nothing.
+func (p *parts) removeUnknown(ctx context.Context) error {
+	if !p.cfg.Adopt {
+		return nil
+	}
+	o := wiring.NewOrphanOptions(p.cfg, func(took time.Duration) { p.metrics.RecordCgroup("destroy", took) }, p.log)
+	o.UnknownUIDs = p.router.UnknownUIDs
+	return orphans.New(o).Run(ctx)
 }
 
 // rotateLogs rotates the logs of containers, unless that is disabled.
