@@ -5,7 +5,8 @@
 //	                          ▲
 //	                          └────── NodeObserver ──▶ runtime.Node
 //
-// A Client has one method per CRI call and is safe for concurrent use. While a runtime is
+// A Client has one method per CRI call and is safe for concurrent use. The variable rpcVerdicts in
+// rpc_test.go lists all calls of CRI, and says why podd does not make some of them. While a runtime is
 // unreachable, restarted or upgraded, calls return runtime.ErrUnavailable. The connection
 // is restored automatically.
 //
@@ -63,6 +64,9 @@
 //   - If the client disconnects during StopPodSandbox, for example because podd is
 //     killed, CRI-O aborts the removal of the network and never repeats it. The pod's
 //     address then stays in use. containerd repeats the removal at the next call.
+//   - In containerd 2.4 and CRI-O 1.36, UpdatePodSandboxResources only informs the NRI plugins, which
+//     can reject the new resources. Older versions do not implement it: containerd 1.6 returns the
+//     code Unimplemented, and others return the code Unknown with the text "not implemented yet".
 //   - CRI-O keeps an image mounted after a container used it as a volume.
 //   - CRI-O changes the FinishedAt of a container during its removal.
 //   - Unless enable_pod_events is set, CRI-O closes every stream of events at once.
