@@ -6,7 +6,7 @@
 #	testdata/controlplane/upgrade.sh 1.34.4 oldest
 #
 # The script changes go.mod and go.sum of podd's module and of this module, or of the module oldest. It
-# does not change the recordings; doc.go describes how to record them.
+# does not change the recordings; doc.go describes this and the other steps of an upgrade.
 set -eu
 
 version=$1 # without "v"

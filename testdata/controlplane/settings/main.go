@@ -1,14 +1,16 @@
 // Command settings records the settings of the kubelet: its flags, its feature gates, and the
 // configuration with all defaults that it serves at /configz. It also records the names of the kubelet's
-// metrics. See package controlplane for how to run it.
+// metrics and the reasons of its events. See package controlplane for how to run it.
 package main
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,28 +25,39 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 )
 
-// configDir and metricsDir are the directories of the packages that compare podd with the recordings.
+// configDir, eventDir and metricsDir are the directories of the packages that compare podd with the recordings.
 const (
 	configDir  = "../../cmd/podd/internal/config"
+	eventDir   = "../../reconcile/event"
 	metricsDir = "../../server/metrics"
 )
 
 func main() {
+	texts := map[string]string{}
 	for file, record := range map[string]func() (string, error){
 		configDir + "/feature_gates.txt":          featureGates,
+		configDir + "/former_feature_gates.txt":   formerFeatureGates,
 		configDir + "/testdata/kubelet-flags.txt": flags,
 		configDir + "/testdata/configz.json":      defaults,
+		eventDir + "/testdata/reasons.txt":        eventReasons,
 		metricsDir + "/testdata/kubelet.txt":      metricNames,
 	} {
 		text, err := record()
-		if err == nil {
-			err = os.WriteFile(file, []byte(text), 0o644)
-		}
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "recording %s: %v\n", file, err)
-			os.Exit(1)
+			exit(file, err)
+		}
+		texts[file] = text
+	}
+	for file, text := range texts { // after formerFeatureGates has read the earlier recording
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			exit(file, err)
 		}
 	}
+}
+
+func exit(file string, err error) {
+	fmt.Fprintf(os.Stderr, "recording %s: %v\n", file, err)
+	os.Exit(1)
 }
 
 // featureGates returns one line for each feature gate: its name, its default, its stage, and "locked" if
@@ -60,6 +73,25 @@ func featureGates() (string, error) {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, ""), nil
+}
+
+// formerFeatureGates returns the names of the feature gates that only earlier kubelets had, one a line: those
+// that were recorded before, and those that this kubelet no longer has.
+func formerFeatureGates() (string, error) {
+	names := map[string]bool{}
+	for _, file := range []string{"former_feature_gates.txt", "feature_gates.txt"} {
+		text, err := os.ReadFile(filepath.Join(configDir, file))
+		if err != nil {
+			return "", err
+		}
+		for line := range strings.Lines(string(text)) {
+			names[strings.Fields(line)[0]] = true
+		}
+	}
+	for name := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		delete(names, string(name))
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), "\n") + "\n", nil
 }
 
 // flags returns the names of all flags, one a line, including those that kubelet --help hides.
