@@ -94,6 +94,11 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 	"node": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Node.RuntimeReachable, w.in.Node.RuntimeReady, w.in.Node.NetworkReady = o.n != 0, o.n != 1, o.n != 2
 	},
+	"evict": func(w *world, o op, _ []*manifest.Pod) {
+		if p := w.in.Desired; p != nil {
+			w.in.Eviction = &Eviction{UID: p.UID, Hash: p.Hash, Grace: time.Duration(o.m) * time.Second, Restarts: true}
+		}
+	},
 	"adopt": func(w *world, o op, _ []*manifest.Pod) { w.in.Node.AdoptKubeletPods = o.m == 0 },
 	"verdict": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Verdict = Verdict{Answer: Answer(o.m % 3), Message: "because"}
