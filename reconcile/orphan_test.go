@@ -233,25 +233,39 @@ func TestOtherAgentsDirectories(t *testing.T) {
 // the UID, and only after every source was read and the runtime was observed.
 func TestUnknownUIDs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
+		m.makeForeign("other")
 		p := pod(t, "web", `containers: [{name: app, image: "app:1"}]`)
 		m.start()
-		all := []types.UID{p.UID, "none"}
+		all := []types.UID{p.UID, "none", "foreign-other"}
 		if unknown, err := m.current().router.UnknownUIDs(t.Context(), all); err == nil {
 			t.Errorf("before the sources were read: got unknown UIDs %q, want an error", unknown)
 		}
-		m.setPods(p)
-		m.settle()
-		for _, name := range []string{"desired", "removed, but stopping"} {
-			if unknown, err := m.current().router.UnknownUIDs(t.Context(), all); err != nil || !slices.Equal(unknown, all[1:]) {
-				t.Errorf("pod is %s: got unknown UIDs %q and error %v, want %q", name, unknown, err, all[1:])
+		expect := func(name string, want ...types.UID) {
+			t.Helper()
+			m.settle()
+			if unknown, err := m.current().router.UnknownUIDs(t.Context(), all); err != nil || !slices.Equal(unknown, want) {
+				t.Errorf("%s: got unknown UIDs %q and error %v, want %q", name, unknown, err, want)
 			}
-			m.setPods()
 		}
-		m.settle()
-		m.settle()
-		if unknown, err := m.current().router.UnknownUIDs(t.Context(), all); err != nil || !slices.Equal(unknown, all) {
-			t.Errorf("pod is removed: got unknown UIDs %q and error %v, want %q", unknown, err, all)
+		m.setPods(p)
+		expect("desired pod", "none")
+		at := filepath.Join(m.root, "pods", string(p.UID), "volumes/kubernetes.io~nfs/v")
+		if err := os.MkdirAll(at, 0o750); err != nil {
+			t.Fatal(err)
 		}
+		if err := unix.Mount("tmpfs", at, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+		m.setPods()
+		m.settle()
+		m.wantState("other 0 ready", "other/app 0 running")
+		expect("removed pod with a mounted volume", "none")
+		if err := unix.Unmount(at, 0); err != nil {
+			t.Fatal(err)
+		}
+		m.advance(10 * time.Minute) // until podd has tried again to remove the directory
+		expect("removed pod", p.UID, "none")
 	})
 }
 

@@ -298,8 +298,8 @@ func (r *Router) uidsInUse() map[types.UID]bool {
 		if e.report.Version != nil {
 			uids[e.report.Version.UID] = true
 		}
-		for i := range e.report.Observed {
-			uids[e.report.Observed[i].UID] = true
+		for _, uid := range e.report.UIDs {
+			uids[uid] = true
 		}
 	}
 	return uids
