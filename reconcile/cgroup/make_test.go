@@ -254,7 +254,7 @@ func TestReadLimits(t *testing.T) {
 	for _, c := range []render.Cgroup{
 		{Path: at, CPUShares: 2, CPUQuota: -1, CPUPeriod: 100_000},
 		{Path: at, CPUShares: 102, CPUQuota: 20_000, CPUPeriod: 100_000, Memory: 64 << 20},
-		{Path: at, CPUShares: 262144, CPUQuota: 200_000, CPUPeriod: 50_000, Memory: 128 << 20},
+		{Path: at, CPUShares: 262144, CPUQuota: 200_000, CPUPeriod: 50_000, Memory: 100e6},
 	} {
 		if err := Create(c); err != nil {
 			t.Fatal(err)
@@ -269,6 +269,9 @@ func TestReadLimits(t *testing.T) {
 	got, err := ReadLimits(render.Cgroup{Path: at, CPUShares: 2})
 	if err != nil || got.CPUShares < 262000 {
 		t.Errorf("shares of a cgroup with 262144 shares: got %d and error %v, want at least 262000", got.CPUShares, err)
+	}
+	if pageSize := int64(os.Getpagesize()); got.Memory != 100e6/pageSize*pageSize {
+		t.Errorf("memory limit of a cgroup with a limit of 100M: got %d, want 100M rounded down to a page", got.Memory)
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 // Cgroup v2 has a weight instead of CPU shares, and several shares have the same weight. If the weight
 // is that of c.CPUShares, the result has c.CPUShares. Otherwise, and if c.CPUShares is 0, it has shares
 // computed from the weight with the formula of the kubelet.
+//
+// The kernel rounds a memory limit down to whole pages. If the limit is c.Memory rounded in this way, the
+// result has c.Memory, so that the same limit is not mistaken for another one.
 func ReadLimits(c render.Cgroup) (render.Cgroup, error) {
 	limits := render.Cgroup{Path: c.Path, UsesSystemd: c.UsesSystemd}
 	cgroupPath, err := hierarchyPath(c.Path, c.Driver())
@@ -85,7 +88,10 @@ var limitParsers = map[string]func(text string, desired render.Cgroup, limits *r
 	"memory.max":            parseMemoryLimit,
 }
 
-func parseMemoryLimit(text string, _ render.Cgroup, limits *render.Cgroup) (err error) {
+func parseMemoryLimit(text string, desired render.Cgroup, limits *render.Cgroup) (err error) {
 	limits.Memory, err = parseBytes(text)
+	if limits.Memory > 0 && limits.Memory == desired.Memory-desired.Memory%int64(os.Getpagesize()) {
+		limits.Memory = desired.Memory
+	}
 	return err
 }
