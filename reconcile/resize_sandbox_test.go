@@ -31,6 +31,9 @@ type podCgroup struct {
 	log    []string
 }
 
+// pageSize is the unit to which the cgroup rounds its memory limit down, as the kernel does.
+const pageSize = 4096
+
 // attach makes podd use the cgroup. It must be called before podd is started.
 func (c *podCgroup) attach(m *machine) {
 	m.options = func(o *reconcile.Options) { o.Effects.MakeCgroup, o.Effects.ReadCgroup = c.make, c.read }
@@ -64,6 +67,9 @@ func (c *podCgroup) read(desired render.Cgroup) (render.Cgroup, error) {
 	limits := c.limits
 	if c.isV2 {
 		limits.CPUShares = cmp.Or(desired.CPUShares, 80)
+	}
+	if rounded := limits.Memory / pageSize * pageSize; desired.Memory/pageSize*pageSize != rounded {
+		limits.Memory = rounded
 	}
 	return limits, nil
 }
@@ -151,6 +157,23 @@ func TestResize_AnnouncedOnce(t *testing.T) {
 	})
 }
 
+// TestResize_RoundedMemory checks that a memory limit that the kernel has rounded down is not announced
+// again.
+func TestResize_RoundedMemory(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		var cgroup podCgroup
+		cgroup.attach(m)
+		m.start()
+		m.setPods(sizedPod(t, "web", "90M", ""))
+		m.settle()
+		cgroup.takeLog()
+		m.setPods(sizedPod(t, "web", "100M", ""))
+		m.settle()
+		m.wantMemory("web", "100M", 100e6)
+		cgroup.wantLog(t, "announce 95Mi 102 shares 100000/100000", "cgroup 95Mi", "container 95Mi", "cgroup 95Mi")
+	})
+}
+
 // TestResize_RequestAnnounced checks that a new CPU request is announced even if the pod's cgroup keeps
 // its weight.
 func TestResize_RequestAnnounced(t *testing.T) {
@@ -231,6 +254,52 @@ func TestResize_RejectedRestart(t *testing.T) {
 			t.Errorf("condition PodResizeInProgress: got %q, want the error of the runtime", got)
 		}
 	})
+}
+
+// TestResize_AnnouncementFails checks that a failed announcement is not called a rejection if the runtime
+// has not decided about the size. A container that was stopped to be resized is started only when the
+// announcement succeeds.
+func TestResize_AnnouncementFails(t *testing.T) {
+	const policy = `, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]`
+	for name, fault := range map[string]runtimetest.Fault{
+		"unavailable": {Err: status.Error(codes.Unavailable, "connection refused")},
+		"deadline":    {Err: status.Error(codes.DeadlineExceeded, "context deadline exceeded")},
+		"canceled":    {Err: status.Error(codes.Canceled, "context canceled")},
+		"no response": {Hangs: true},
+		"not found":   {Err: status.Error(codes.NotFound, "no such sandbox")},
+	} {
+		fault.Method = "UpdatePodSandboxResources"
+		start := func(m *machine, policy string) (accept func()) {
+			new(podCgroup).attach(m)
+			m.start()
+			m.setPods(sizedPod(t, "web", "64Mi", policy))
+			m.settle()
+			accept = m.Inject(fault)
+			m.setPods(sizedPod(t, "web", "128Mi", policy))
+			m.advance(10 * time.Minute)
+			return accept
+		}
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				accept := start(m, "")
+				if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") || strings.Contains(got, "reject") {
+					t.Errorf("condition PodResizeInProgress: got %q, want an error that is not a rejection", got)
+				}
+				accept()
+				m.advance(10 * time.Minute)
+				m.wantMemory("web", "128Mi", 128<<20)
+			})
+		})
+		t.Run(name+", restart", func(t *testing.T) {
+			run(t, func(t *testing.T, m *machine) {
+				accept := start(m, policy)
+				m.wantState("web 0 ready", "web/app 0 exited 143")
+				accept()
+				m.advance(10 * time.Minute)
+				m.wantState("web 0 ready", "web/app 0 exited 143", "web/app 1 running")
+			})
+		})
+	}
 }
 
 // TestResize_AnnouncementIsTakenBack checks that the runtime learns that the pod keeps its resources if

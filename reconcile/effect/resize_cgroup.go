@@ -64,7 +64,7 @@ func (e *Runner) resizePod(ctx context.Context, s Input, a plan.ResizePod) error
 	}
 	// Without the desired shares, the shares from a cgroup v2 are inexact and mostly differ from the
 	// desired ones. So podd also announces a new CPU request that does not change the weight.
-	current, err := e.readCgroupLimits(render.Cgroup{Path: cgroup.Path, UsesSystemd: cgroup.UsesSystemd})
+	current, err := e.readCgroupLimits(render.Cgroup{Path: cgroup.Path, UsesSystemd: cgroup.UsesSystemd, Memory: cgroup.Memory})
 	if err == nil {
 		err = e.changeLimits(ctx, s, a.SandboxID, current, cgroup)
 	}
@@ -87,6 +87,9 @@ func (e *Runner) changeLimits(ctx context.Context, s Input, sandboxID string, cu
 		return e.setCgroupLimits(limits)
 	}
 	if err := announce(limits.MergedInto(current)); err != nil {
+		if isUndecided(err) {
+			return err
+		}
 		return &rejectedSizeError{err}
 	}
 	err := e.setCgroupLimits(limits)
@@ -97,6 +100,17 @@ func (e *Runner) changeLimits(ctx context.Context, s Input, sandboxID string, cu
 		return fmt.Errorf("%w; announcing the current limits to the container runtime again failed: %v", err, rollbackErr)
 	}
 	return err
+}
+
+// isUndecided reports whether err, the error of an announcement, does not depend on the announced limits,
+// so that the runtime has not rejected them.
+func isUndecided(err error) bool {
+	for _, kind := range []error{runtime.ErrUnavailable, runtime.ErrNotFound, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // updateSandboxResources announces new resources of a sandbox to the runtime. It returns no error if
