@@ -270,7 +270,7 @@ func TestPressure_RuntimeHangs(t *testing.T) {
 		wantKilled("7 s after the eviction")
 		m.advance(5 * time.Minute)
 		wantKilled("5 minutes after the eviction", inc.ID, inc.Containers[0].ID)
-		if d := m.report("web").Decision; !strings.HasSuffix(d.Why, "so podd has killed its processes") || !d.NeedsUser {
+		if d := m.report("web").Decision; !strings.HasSuffix(d.Why, "; no process remains in its cgroup") || !d.NeedsUser {
 			t.Errorf("decision after the kill: got %s, want a problem whose reason ends with the kill", d)
 		}
 		resume()

@@ -27,9 +27,11 @@ const (
 // KillContainers kills the processes of containers without the runtime, as the kernel does when a
 // container has no memory left. uid is the UID of their pod, ids contains the IDs of the containers
 // and of the sandbox, and root is the parent of kubepods, as in RemovePod. KillContainers returns
-// nil if no process remains in the cgroup of the pod. It returns an error if the pod has no cgroup,
-// because the containers are then in cgroups that podd does not know, and if processes remain when
-// the deadline of ctx has passed.
+// nil if no process remains in the cgroup of the pod, even if it has killed none. It returns an error
+// if the pod has no cgroup, because the containers are then in cgroups that podd does not know, and
+// if processes remain when the deadline of ctx has passed. KillContainers cannot find containers that
+// the runtime has created outside the cgroup of the pod, for example with another cgroup driver or
+// partly with Kata Containers.
 //
 // KillContainers kills only processes that are in the cgroup of the pod, and there in a cgroup whose
 // name contains one of the IDs. An ID belongs to one container only. So processes of the host, of

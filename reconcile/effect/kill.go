@@ -95,5 +95,5 @@ func (e *Runner) killProcesses(ctx context.Context, observed []runtime.Incarnati
 	if err := e.explainUnkillable(a.UID, e.KillContainers(killCtx, a.UID, ids)); err != nil {
 		return "", err
 	}
-	return "the runtime did not stop the evicted pod in time, so podd has killed its processes; check the runtime", nil
+	return "the runtime did not stop the evicted pod in time; no process remains in its cgroup; check the runtime", nil
 }

@@ -22,8 +22,8 @@ type KillProcesses struct {
 	SandboxID string
 }
 
-// ReleaseVolumes unmounts and removes the volumes of an evicted pod whose processes were killed by
-// KillProcesses. ReleaseResources follows when the runtime has stopped the sandbox.
+// ReleaseVolumes unmounts and removes the volumes of an evicted pod in whose cgroup KillProcesses has left
+// no process. ReleaseResources follows when the runtime has stopped the sandbox.
 type ReleaseVolumes struct {
 	UID       types.UID
 	SandboxID string
@@ -48,8 +48,8 @@ type KillProgress int
 
 // The values of a KillProgress. The zero value means that nothing was released.
 const (
-	ProcessesKilled KillProgress = iota + 1
-	VolumesReleased              // in addition to ProcessesKilled
+	ProcessesKilled KillProgress = iota + 1 // no process remains in the cgroup of the pod
+	VolumesReleased                         // in addition to ProcessesKilled
 )
 
 // isPodEviction reports whether e evicts a pod because the node is short of a resource, or because the
@@ -114,15 +114,15 @@ func (f *facts) killEvicted(d *Decision) {
 // killIncarnation adds the next action that releases the resources of incarnation inc without the
 // runtime, and explains it.
 func (f *facts) killIncarnation(d *Decision, inc *runtime.Incarnation) {
-	explanation := "the runtime did not stop the pod in time, so podd "
+	explanation := "the runtime did not stop the pod in time"
 	if f.in.History.Kills[inc.ID] == 0 {
 		if fail := f.addRetry(d, KillProcesses{UID: inc.UID, SandboxID: inc.ID}); fail.Message != "" {
-			explanation += "tries to kill its processes: " + fail.Message
+			explanation += ", so podd tries to kill its processes: " + fail.Message
 		} else {
-			explanation += "kills its processes"
+			explanation += ", so podd kills its processes"
 		}
 	} else {
-		explanation += "has killed its processes"
+		explanation += "; no process remains in its cgroup"
 		if f.mayReleaseVolumes(inc) {
 			if fail := f.addRetry(d, ReleaseVolumes{UID: inc.UID, SandboxID: inc.ID}); fail.Message != "" {
 				explanation += "; " + fail.Message
@@ -135,8 +135,8 @@ func (f *facts) killIncarnation(d *Decision, inc *runtime.Incarnation) {
 	d.Why, d.NeedsUser = explanation, true
 }
 
-// mayReleaseVolumes reports whether the volumes of incarnation inc must be released and no process can use
-// them. The processes of inc were killed.
+// mayReleaseVolumes reports whether the volumes of incarnation inc must be released and no process that podd
+// can find uses them. No process remains in the cgroup of inc.
 func (f *facts) mayReleaseVolumes(inc *runtime.Incarnation) bool {
 	if f.in.History.Kills[inc.ID] == VolumesReleased || f.in.DirsInUse[inc.UID] || f.mayHaveUnknownObject() {
 		return false

@@ -89,7 +89,7 @@ func (d *daemon) evictWhileRuntimeHangs(hog *v1.Pod, condition string, isNoticed
 		return nil
 	})
 	d.eventually("podd why shows the kill", func() error {
-		const want = "the runtime did not stop the pod in time, so podd has killed its processes"
+		const want = "the runtime did not stop the pod in time; no process remains in its cgroup"
 		if why, _ := d.verb("why", "hog"); !strings.Contains(why, want) {
 			return fmt.Errorf("got %q, want %q in it", why, want)
 		}
