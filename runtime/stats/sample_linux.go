@@ -21,7 +21,9 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 		return nil, fmt.Errorf("reading the resource usage of the node: %w", err)
 	}
 	s := &Sample{At: time.Now(), Node: h.toCgroup(node, m)}
-	s.AllPodsCgroup = h.readGroup(h.firstExisting(o.AllPodsCgroups), m)
+	if o.AllPodsCgroups != nil {
+		s.AllPodsCgroup = h.readGroup(h.firstExisting(o.AllPodsCgroups()), m)
+	}
 	if o.OwnCgroup != "/" {
 		s.OwnCgroup = h.readGroup(o.OwnCgroup, m)
 	}

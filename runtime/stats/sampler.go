@@ -29,10 +29,11 @@ const firstRateWindow = 200 * time.Millisecond
 type Options struct {
 	// Pods returns the pods to sample. It must be fast and safe for concurrent use.
 	Pods func() []Pod
-	// AllPodsCgroups contains the possible paths of kubepods, the parent cgroup of all pods. The
-	// first path that exists is used.
+	// AllPodsCgroups returns the possible paths of kubepods, the parent cgroup of all pods. The
+	// first path that exists is used. If AllPodsCgroups is nil, pods have no parent cgroup.
+	AllPodsCgroups func() []string
 	// QoSClassCgroups contains the paths of the cgroups of the QoS classes.
-	AllPodsCgroups, QoSClassCgroups []string
+	QoSClassCgroups []string
 	// SearchContainers is set if the cgroups of containers may not be in cgroups of pods. They are then
 	// searched in the root cgroup and its children, where runtimes create them by default.
 	SearchContainers bool

@@ -32,7 +32,7 @@ func TestSampler(t *testing.T) {
 				calls++
 				return map[string]runtime.Usage{"c1": {At: time.Now(), CPUNanoseconds: 7, WorkingSetBytes: 8}, "c2": {}}, nil
 			},
-			AllPodsCgroups: []string{"/podd-no-such-cgroup"}, OwnCgroup: "/",
+			AllPodsCgroups: func() []string { return []string{"/podd-no-such-cgroup"} }, OwnCgroup: "/",
 			MeasureDisk: func(_ context.Context, pods []Pod) (*Disk, error) {
 				measured += len(pods)
 				return &Disk{At: time.Now()}, nil

@@ -122,7 +122,7 @@ func newParts(b processState) (_ *parts, err error) {
 		hugePageBytes = node.ReadHugePageBytes
 	}
 	usage := meter.New(meter.Options{
-		Node: rendered, StartTime: b.startTime, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
+		Node: rendered, CgroupDriver: c.qos.driver, StartTime: b.startTime, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
 		RuntimeCgroup: cfg.RuntimeCgroup, SystemCgroup: cfg.SystemCgroup,
 		HugePageBytes: hugePageBytes, OnVolumeMeasured: t.metrics.RecordVolumeMeasurement,
 		OnSample: t.trimmer.RecordActivity, // so that podd can later free the memory for the response to a scrape

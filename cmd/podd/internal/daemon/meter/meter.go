@@ -25,12 +25,14 @@ import (
 
 // Options are the options of a Meter. CSI, HugePageBytes and the names of cgroups are optional.
 type Options struct {
-	Node      render.Node
-	StartTime time.Time // when podd started
-	RootDir   string
-	Runtime   *cri.Client
-	State     server.Viewer
-	CSI       *csi.Drivers // nil without CSI
+	Node render.Node
+	// CgroupDriver returns the cgroup driver in effect, "cgroupfs" or "systemd".
+	CgroupDriver func() string
+	StartTime    time.Time // when podd started
+	RootDir      string
+	Runtime      *cri.Client
+	State        server.Viewer
+	CSI          *csi.Drivers // nil without CSI
 	// RuntimeCgroup and SystemCgroup are the cgroups of the container runtime and of other processes of
 	// the host; "" if they are unknown.
 	RuntimeCgroup, SystemCgroup string
@@ -59,7 +61,8 @@ func New(o Options) *Meter {
 	// cAdvisor's library uses klog to report each value that it cannot read. Discard these
 	// messages, because users cannot act on them.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	podCgroups, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
+	podCgroups := func() []string { return cgroup.AllPodsPaths(o.Node.CgroupRoot, o.CgroupDriver()) }
+	_, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
 	if o.Node.WithoutPodCgroups { // podd has no such cgroups, so cgroups with these names belong to another agent
 		podCgroups, classes = nil, nil
 	}

@@ -2,7 +2,12 @@ package meter
 
 import (
 	"context"
+	"maps"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/cgroup"
+	"podd/reconcile/render"
 	"podd/runtime"
 	"podd/runtime/stats"
 	"podd/server"
@@ -73,6 +79,63 @@ func TestUsage(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, u.Pods, cmpopts.IgnoreFields(server.ResourceUsage{}, "NanoCores")); diff != "" {
 		t.Errorf("usage of the pods (-want +got):\n%s", diff)
+	}
+}
+
+// TestContainers_AllPodsCgroup checks that the cgroup of all pods that is measured is the one of the cgroup
+// driver in effect, although the one of another driver exists.
+func TestContainers_AllPodsCgroup(t *testing.T) {
+	root := "/podd-test-" + strconv.Itoa(os.Getpid())
+	drivers := []string{"cgroupfs", "systemd"}
+	for _, driver := range drivers {
+		createCgroup(t, cgroup.AllPodsPaths(root, driver)[0])
+	}
+	for _, driver := range drivers {
+		m := New(Options{
+			Node: render.Node{CgroupRoot: root}, CgroupDriver: func() string { return driver },
+			State: emptyState{}, OnSample: func() {},
+		})
+		defer m.Close()
+		got, err := m.Containers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths := cgroup.AllPodsPaths(root, driver)
+		if got[paths[0]] == nil || got[paths[1]] != nil {
+			t.Errorf("driver %s: got cgroups %q, want %s and not %s", driver, slices.Sorted(maps.Keys(got)), paths[0], paths[1])
+		}
+	}
+}
+
+// An emptyState implements server.Viewer without pods.
+type emptyState struct{ server.Viewer }
+
+func (emptyState) View() *server.View { return &server.View{} }
+
+// createCgroup creates a cgroup in all hierarchies, and removes it and its parent when the test ends.
+func createCgroup(t *testing.T, name string) {
+	t.Helper()
+	hierarchies, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := false
+	for _, h := range hierarchies {
+		dir := filepath.Join(h.Path, name)
+		if os.MkdirAll(dir, 0o755) != nil {
+			continue
+		}
+		created = true
+		t.Cleanup(func() {
+			for _, d := range []string{dir, filepath.Dir(dir)} {
+				if err := os.Remove(d); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	if !created {
+		t.Fatalf("no cgroup hierarchy of %v is writable", hierarchies)
 	}
 }
 
