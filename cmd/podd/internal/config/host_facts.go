@@ -2,7 +2,6 @@ package config
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,8 +26,8 @@ type HostFacts struct {
 	CanLimitSwap bool
 	// KernelRelease is the release of the kernel, such as "6.1.0-13-amd64", or "" if it is unknown.
 	KernelRelease string
-	// TracingURL is the URL of a collector of traces in OpenTelemetry's environment variables, or "".
-	TracingURL string
+	// TracingURLs contains the values of tracingVariables; "" for those that are not set.
+	TracingURLs [len(tracingVariables)]string
 	// PrivateRuntimeDir is the .run directory of the source checkout that podd was started from, or
 	// "". "make run" starts a private runtime in this directory.
 	PrivateRuntimeDir string
@@ -41,16 +40,19 @@ func ReadHostFacts() (HostFacts, error) {
 		return HostFacts{}, fmt.Errorf("reading the hostname: %w", err)
 	}
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return HostFacts{
+	f := HostFacts{
 		Program:           filepath.Base(os.Args[0]),
 		Hostname:          host,
 		UsesCgroupV2:      isCgroupV2("/sys/fs/cgroup"),
 		SwapEnabled:       hasSwap("/proc/swaps"),
 		CanLimitSwap:      canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
 		KernelRelease:     strings.TrimSpace(string(release)),
-		TracingURL:        cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")),
 		PrivateRuntimeDir: findPrivateRuntimeDir(),
-	}, nil
+	}
+	for i, name := range tracingVariables {
+		f.TracingURLs[i] = os.Getenv(name)
+	}
+	return f, nil
 }
 
 func fileExists(path string) bool {

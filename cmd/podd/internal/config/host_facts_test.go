@@ -21,6 +21,19 @@ func TestHasSwap(t *testing.T) {
 	}
 }
 
+// TestReadHostFacts_TracingURLs checks that each URL of a collector is read, so that a URL that is not
+// valid does not hide a valid one.
+func TestReadHostFacts_TracingURLs(t *testing.T) {
+	for _, name := range tracingVariables {
+		t.Setenv(name, "value of "+name)
+	}
+	got, err := ReadHostFacts()
+	want := [...]string{"value of OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "value of OTEL_EXPORTER_OTLP_ENDPOINT"}
+	if err != nil || got.TracingURLs != want {
+		t.Errorf("got URLs %q and error %v, want %q", got.TracingURLs, err, want)
+	}
+}
+
 // TestIsPrivateDir checks that only a directory of this user to which no other user can write is private.
 // In any other directory, podd could connect to the socket of another user.
 func TestIsPrivateDir(t *testing.T) {

@@ -91,7 +91,13 @@ func loadTranscript(comment string) string {
 				m.Hostname = host
 			}
 			_, m.KernelRelease, _ = strings.Cut(rest, "kernel=")
-			_, m.TracingURL, _ = strings.Cut(rest, "tracing=")
+			for _, word := range strings.Fields(rest) {
+				for i, prefix := range []string{"traces-endpoint=", "endpoint="} {
+					if rawURL, ok := strings.CutPrefix(word, prefix); ok {
+						m.TracingURLs[i] = rawURL
+					}
+				}
+			}
 		}
 	}
 	flags, err := tryParse(args...)

@@ -11,6 +11,10 @@ import (
 // contains a URL.
 const defaultTracingEndpoint = "localhost:4317"
 
+// tracingVariables are OpenTelemetry's environment variables with the URL of a collector of traces. The
+// first one with a valid URL is used.
+var tracingVariables = [...]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+
 // millionSamples is the value of samplingRatePerMillion that records every trace.
 const millionSamples = 1_000_000
 
@@ -35,8 +39,10 @@ func (c *checker) checkTracing() {
 		c.errorf("tracing.samplingRatePerMillion", "%d is out of range; must be between 0 and %d", *rate, millionSamples)
 	}
 	if t.Endpoint == nil || *t.Endpoint == "" {
-		if c.host.TracingURL != "" && tracingTarget(c.host.TracingURL) == "" {
-			c.warn("tracing", "the environment variable OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is ignored, because it is not a URL such as http://"+defaultTracingEndpoint)
+		for i, name := range tracingVariables {
+			if rawURL := c.host.TracingURLs[i]; rawURL != "" && tracingTarget(rawURL) == "" {
+				c.warnf("tracing", "the environment variable %s is ignored, because it must be a URL such as http://%s, without TLS", name, defaultTracingEndpoint)
+			}
 		}
 		return
 	}
@@ -50,14 +56,14 @@ func (c *checker) checkTracing() {
 }
 
 // tracingTarget returns the target of gRPC for the URL of a collector in the environment, or "" if the
-// URL is not valid. As in the kubelet, https does not enable TLS.
+// URL is not valid. https is not valid, because podd, as the kubelet, sends traces without TLS.
 func tracingTarget(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	switch {
 	case err != nil:
 	case u.Scheme == "unix":
 		return rawURL
-	case u.Scheme == "http" || u.Scheme == "https":
+	case u.Scheme == "http":
 		return u.Host
 	}
 	return ""
@@ -70,7 +76,7 @@ func (r *resolver) resolveTracing(c *Config) {
 		return
 	}
 	c.Tracing = &Tracing{
-		Endpoint:    cmp.Or(tracingTarget(r.host.TracingURL), defaultTracingEndpoint),
+		Endpoint:    cmp.Or(tracingTarget(r.host.TracingURLs[0]), tracingTarget(r.host.TracingURLs[1]), defaultTracingEndpoint),
 		SampleRatio: float64(derefInt32(t.SamplingRatePerMillion)) / millionSamples,
 	}
 	if t.Endpoint != nil && *t.Endpoint != "" {
