@@ -123,11 +123,15 @@ func changedValue(v reflect.Value) any {
 // TestSettings_Effect checks that each supported field has an effect: another value of the field changes the
 // Config.
 func TestSettings_Effect(t *testing.T) {
-	changes := fieldChanges()
+	changes, visited := fieldChanges(), map[string]bool{}
 	defaults := reflect.ValueOf(newDefaults()).Elem()
 	visitFields(defaults, defaults, "", func(path string, v, _ reflect.Value) {
 		support := fieldSupport(path)
-		if support != Supported && support != SupportedInCluster || withoutEffect[path] != "" {
+		if support != Supported && support != SupportedInCluster {
+			return
+		}
+		visited[path] = true
+		if withoutEffect[path] != "" {
 			return
 		}
 		c := changes[path]
@@ -157,6 +161,16 @@ func TestSettings_Effect(t *testing.T) {
 			t.Errorf("%s: %v: got the same Config as without this value, want another", path, c.to)
 		}
 	})
+	for path := range withoutEffect {
+		if _, isChanged := changes[path]; isChanged || !visited[path] {
+			t.Errorf("withoutEffect: got %s, want only supported fields that fieldChanges does not contain", path)
+		}
+	}
+	for path := range changes {
+		if !visited[path] {
+			t.Errorf("fieldChanges: got %s, want only supported fields", path)
+		}
+	}
 	if a, err := loadChange(t, nil, change{}); err != nil {
 		t.Error(err)
 	} else if b, _ := loadChange(t, nil, change{}); !reflect.DeepEqual(a, b) {
