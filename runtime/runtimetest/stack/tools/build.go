@@ -88,21 +88,24 @@ func goEnv(cgo string) []string {
 	return []string{"CGO_ENABLED=" + cgo, "GOWORK=off", "GOFLAGS=-buildvcs=false -trimpath -gcflags=all=-dwarf=false"}
 }
 
-// moduleHash returns a hash of everything that affects the built programs.
-func moduleHash(ctx context.Context, module string) (string, error) {
-	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
-	if err != nil {
-		return "", fmt.Errorf("hashing the go.mod and go.sum of containerd, runc and the CNI plugins: %w", err)
-	}
-	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
-	if err != nil {
-		return "", fmt.Errorf("hashing the go.mod and go.sum of containerd, runc and the CNI plugins: %w", err)
+// moduleHash returns a hash of everything that affects the programs that are built from the module in
+// the directory module and from its submodules, the modules in directories relative to it.
+func moduleHash(ctx context.Context, module string, submodules ...string) (string, error) {
+	parts := [][]byte{[]byte(programsRecipe)}
+	for _, dir := range append([]string{"."}, submodules...) {
+		for _, name := range []string{"go.mod", "go.sum"} {
+			content, err := os.ReadFile(filepath.Join(module, dir, name))
+			if err != nil {
+				return "", fmt.Errorf("hashing the modules of the programs: %w", err)
+			}
+			parts = append(parts, content)
+		}
 	}
 	version, err := run(ctx, module, nil, "go", "env", "GOVERSION", "GOARCH")
 	if err != nil {
 		return "", err
 	}
-	return hashParts([]byte(programsRecipe), mod, sum, version), nil
+	return hashParts(append(parts, version)...), nil
 }
 
 func pinnedVersions(ctx context.Context, module string) (Versions, error) {

@@ -53,6 +53,38 @@ func TestEntry_FilledOnce(t *testing.T) {
 	}
 }
 
+// TestModuleHash checks that a change of the module or of a submodule changes the hash.
+func TestModuleHash(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"go.mod", "go.sum", "sub/go.mod", "sub/go.sum"}
+	for _, name := range names {
+		write(name, "module x\n")
+	}
+	earlier := map[string]string{} // changed file by hash
+	for _, name := range append([]string{""}, names...) {
+		if name != "" {
+			write(name, "module y\n")
+		}
+		hash, err := moduleHash(t.Context(), dir, "sub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := earlier[hash]; ok {
+			t.Errorf("hash after a change of %q: got the same hash %s as after a change of %q, want another", name, hash, other)
+		}
+		earlier[hash] = name
+	}
+}
+
 func TestArchive_DuplicateName(t *testing.T) {
 	content, err := archive([]file{{name: "etc/passwd", data: []byte("old")}, {name: "bin/x", mode: 0o755}, {name: "etc/passwd", data: []byte("new")}})
 	if err != nil {
