@@ -7,8 +7,8 @@
 //
 // The kubelet uses the same names. A kubelet and other instances of podd may use the same
 // directories, and containers with a hostPath volume may write to them. Therefore, this package
-// changes only entries with the UIDs that the caller passes, and dead links that the caller names. It follows no symbolic link and
-// crosses no mount point (package runtime/safepath).
+// changes only entries with the UIDs that the caller passes, and dead links that the caller names. It
+// follows no symbolic link and crosses no mount point (package runtime/safepath).
 package collect
 
 import (

@@ -99,7 +99,7 @@ func (c *observedContainer) setFromRuntime(s *v1.ContainerStatus) {
 }
 
 // stopSignal returns the stop signal that the pod requests for the container, or nil if it requests
-// none. The runtime obeys it, because podd rejects the pod otherwise. By default, the kubelet has no
+// none. The runtime uses it, because podd rejects the pod otherwise. By default, the kubelet has no
 // stop signals. With the feature gate ContainerStopSignals, it also reports the signals of images.
 func (c *observedContainer) stopSignal() *v1.Signal {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.StopSignal == nil {

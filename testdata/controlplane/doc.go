@@ -62,7 +62,8 @@
 //   - reasons of events that the kubelet computes, such as those of rejected pods
 //   - which gates of testdata/gates-elsewhere.txt the kubelet has begun to read
 //
-// Package cluster runs the control plane, and the module oldest pins the oldest one. The program up runs it for tests of podd as a node,
-// with the controllers if necessary. The programs are statically linked, so that they can run in
-// images without other files. Package suite is the node conformance test suite of Kubernetes.
+// Package cluster runs the control plane, and the module oldest pins the oldest one. The program up
+// runs it for tests of podd as a node, with the controllers if necessary. The programs are statically
+// linked, so that they can run in images without other files. Package suite is the node conformance
+// test suite of Kubernetes.
 package controlplane

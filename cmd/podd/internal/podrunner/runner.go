@@ -115,7 +115,7 @@ func New(o Options) (*Runner, error) {
 	}, nil
 }
 
-// newTasks returns the parts of a Runner that remove exited containers, rotate logs and serve device
+// newTasks returns the parts of a Runner that remove dead containers, rotate logs and serve device
 // plugins.
 func newTasks(o Options, pods *eviction.ReportCache, devices *device.Manager) []func(context.Context) error {
 	list := func() []rotate.Log { return listLogs(pods.All(), o.MayRotateLog) }

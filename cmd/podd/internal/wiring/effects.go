@@ -145,8 +145,8 @@ func NewLogs(cfg *config.Config) collect.Logs {
 	return collect.Logs{Dir: cfg.PodLogsDir, LinkDir: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Batcher: &collect.RemovalBatcher{}}
 }
 
-// NewContainerCollector returns the collector that limits the number of exited containers of all
-// pods in reports. record and tracer may be nil.
+// NewContainerCollector returns the collector that limits the number of dead containers of all
+// pods in reports: exited ones, and created ones that were not started. record and tracer may be nil.
 func NewContainerCollector(cfg *config.Runtime, client *cri.Client, reports *eviction.ReportCache, record func([]event.Event), tracer trace.Tracer, log *slog.Logger) *containers.Collector {
 	return containers.New(containers.Options{
 		Policy:  gc.ContainerPolicy{Max: cfg.MaxDeadContainers, MinAge: cfg.MinDeadContainerAge},
