@@ -240,10 +240,10 @@ type Runtime struct {
 	// MaxDeadPerContainer is the maximum number of exited containers that remain of each container,
 	// at least 1; -1 means that there is no maximum.
 	MaxDeadPerContainer int
-	// MaxDeadContainers is the maximum number of exited containers that remain of all pods together;
-	// -1 means that there is no maximum.
+	// MaxDeadContainers is the maximum number of dead containers that remain of all pods together:
+	// exited ones, and created ones that were not started. -1 means that there is no maximum.
 	MaxDeadContainers int
-	// MinDeadContainerAge is the minimum age of an exited container that is removed. Younger
+	// MinDeadContainerAge is the minimum age of a dead container that is removed. Younger
 	// containers do not count towards the maximums.
 	MinDeadContainerAge time.Duration
 	// MaxParallelStarts is the maximum number of pods that start at the same time. If it is 0, podd
