@@ -35,10 +35,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure Start. Both fields are required.
+// Options configure Start. Dir and Programs are required.
 type Options struct {
-	Dir      string // for data, certificates and logs; created if necessary
-	Programs string // the directory of the programs that Build has built
+	Dir          string // for data, certificates and logs; created if necessary
+	Programs     string // the directory of the programs that Build has built
+	FeatureGates string // the value of --feature-gates of the API server; "" means the defaults
 }
 
 // A Cluster is a control plane that runs until Stop is called.
@@ -48,6 +49,7 @@ type Cluster struct {
 	Client kubernetes.Interface
 
 	dir, programs string
+	featureGates  string // Options.FeatureGates
 	authority     *authority
 	processes     []*process // all running processes
 	etcdURL       string     // URL of etcd for clients
@@ -68,7 +70,7 @@ const readyTimeout = 3 * time.Minute
 // Start starts a control plane. It returns when the control plane is ready and the namespace
 // default exists.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{dir: o.Dir, programs: o.Programs}
+	c := &Cluster{dir: o.Dir, programs: o.Programs, featureGates: o.FeatureGates}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a control plane in %s: %w", o.Dir, err), c.Stop())
 	}
@@ -162,7 +164,7 @@ func (c *Cluster) setServerCommand(port string) error {
 		"--requestheader-client-ca-file", c.authority.cert, "--requestheader-allowed-names", frontProxy,
 		"--requestheader-username-headers", "X-Remote-User", "--requestheader-group-headers", "X-Remote-Group", "--requestheader-extra-headers-prefix", "X-Remote-Extra-",
 		"--proxy-client-cert-file", front.cert, "--proxy-client-key-file", front.key,
-		"--audit-policy-file", audit, "--audit-log-path", filepath.Join(c.dir, "audit.log")}
+		"--feature-gates", c.featureGates, "--audit-policy-file", audit, "--audit-log-path", filepath.Join(c.dir, "audit.log")}
 	return nil
 }
 

@@ -40,6 +40,7 @@ func main() {
 	dir := flag.String("dir", "", "`directory` of the control plane's files")
 	conformance := flag.Bool("conformance", false, "only build the conformance suite")
 	nodeSuite := flag.Bool("node-suite", false, "only build the tests of a node agent")
+	gates := flag.String("feature-gates", "", "feature `gates` of the API server, such as A=true,B=false")
 	oldest := flag.Bool("oldest", false, "only build the oldest control plane")
 	flag.Parse()
 	var err error
@@ -51,7 +52,7 @@ func main() {
 	case *oldest:
 		err = cluster.BuildOldest(*programs)
 	default:
-		err = up(context.Background(), *programs, *dir, flag.Args())
+		err = up(context.Background(), cluster.Options{Dir: *dir, Programs: *programs, FeatureGates: *gates}, flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
@@ -59,7 +60,8 @@ func main() {
 	}
 }
 
-func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
+func up(ctx context.Context, o cluster.Options, nodes []string) (err error) {
+	programs, dir := o.Programs, o.Dir
 	if programs == "" {
 		return errors.New("--programs is required")
 	}
@@ -70,7 +72,7 @@ func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
 	if err := cluster.Build(programs, names...); err != nil || dir == "" {
 		return err
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Programs: programs})
+	c, err := cluster.Start(ctx, o)
 	if err != nil {
 		return err
 	}

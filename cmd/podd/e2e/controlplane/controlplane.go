@@ -39,7 +39,7 @@ func Start(ctx context.Context, programs tools.ControlPlane, dir string, nodes .
 	if err := programs.BuildUpProgram(ctx, up); err != nil {
 		return nil, err
 	}
-	p := &Plane{Dir: dir, cmd: exec.Command(up, append([]string{"--programs", programs.Programs, "--dir", dir}, nodes...)...)}
+	p := &Plane{Dir: dir, cmd: exec.Command(up, append([]string{"--programs", programs.Programs, "--dir", dir, "--feature-gates", programs.FeatureGates}, nodes...)...)}
 	p.cmd.Stderr = os.Stderr
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
