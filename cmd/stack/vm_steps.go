@@ -93,7 +93,7 @@ var steps = []step{
 	nodeStep("memory", "MemoryQoS", "MemoryQoS"),
 	nodeStep("swap", "swap", `\] Swap \[`),
 	nodeStep("cgroups", "cgroups and OOM scores", `Cgroup reconciliation|Node Container Manager|\[Feature:OOMScoreAdj\]|OOMKiller for pod using more memory`),
-	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*restart`),
+	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*(cpu & mem restart.* resizing (only pod-level )?(cpu|mem)|cpu restart resizing (only pod-level )?cpu|mem restart resizing (only pod-level mem|mem|cpu & mem))`),
 	nodeStep("stats", "statistics and metrics", "Summary API|should report container metrics"),
 	nodeStep("runtime", "stops of the runtime", "container runtime is temporarily down"),
 	nodeStep("network", "network devices and protocols", `PrivilegedPod|\[Feature:SCTPConnectivity\]`),
