@@ -37,6 +37,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 	}{
 		{"version and status", testNode},
 		{"sandbox lifecycle", testSandbox},
+		{"UIDs of all pods", testPodUIDs},
 		{"sandbox name is reserved", testSandboxName},
 		{"sandbox on the host's network", testHostNetwork},
 		{"sandbox status has the user namespace", testUserNamespace},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime"
@@ -79,6 +80,38 @@ func testSandbox(t *testing.T, f *fixture) {
 	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Errorf("stopping a removed sandbox: got error %v, want none", err)
 	}
+}
+
+func testPodUIDs(t *testing.T, f *fixture) {
+	sandboxUID, containerUID := types.UID(f.namespace+"-sandbox"), types.UID(f.namespace+"-container")
+	config := f.sandboxConfig("uids", 0)
+	config.Metadata.Uid, config.Labels = string(sandboxUID), nil
+	id := f.runSandbox(config)
+	expect := func(name string, hasSandbox, hasContainer bool) {
+		t.Helper()
+		uids, err := f.Client.PodUIDs(f.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uids.Has(sandboxUID) != hasSandbox || uids.Has(containerUID) != hasContainer {
+			t.Errorf("%s: got %q; want %s among them: %t, and %s: %t", name, sets.List(uids), sandboxUID, hasSandbox, containerUID, hasContainer)
+		}
+	}
+	expect("sandbox without labels", true, false)
+	container := f.containerConfig(config, "app", "exit 0")
+	container.Labels[runtime.LabelPodUID] = string(containerUID)
+	if _, err := f.Client.CreateContainer(f.ctx(), id, container, config); err != nil {
+		t.Fatal(err)
+	}
+	expect("container with the UID of another pod", true, true)
+	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
+		t.Fatal(err)
+	}
+	expect("stopped sandbox", true, true)
+	if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {
+		t.Fatal(err)
+	}
+	expect("removed sandbox", false, false)
 }
 
 func testSandboxName(t *testing.T, f *fixture) {
