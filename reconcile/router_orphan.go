@@ -265,7 +265,8 @@ func (r *Router) Orphans(ctx context.Context) (orphans []Orphan, err error) {
 
 // UnknownUIDs returns the UIDs in uids that belong to no pod: no source, no sandbox or container in the
 // runtime, and no worker has a pod with this UID. It returns an error until every source was read and the
-// runtime was observed.
+// runtime was observed. Because the last observation of the runtime may be old, the runtime may have a pod
+// that UnknownUIDs returns.
 func (r *Router) UnknownUIDs(ctx context.Context, uids []types.UID) (unknown []types.UID, err error) {
 	err = r.call(ctx, func() error {
 		if !r.knowsOwners() {

@@ -7,11 +7,15 @@
 // program may create the logs or the cgroup of a pod shortly before it creates the sandbox. Second, while
 // the pod has a directory, which may contain mounted volumes, all its leftovers are kept. The kubelet
 // then keeps only the cgroup, and reduces its CPU shares.
+//
+// In each round, the runtime is queried before anything of an unknown pod is removed. podd's last observation
+// of the runtime is not sufficient, because it may be older than the logs and the cgroup of a new pod.
 package orphans
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -26,6 +30,8 @@ const (
 	interval = time.Minute
 	// confirmInterval is the time after which an unknown pod is checked again.
 	confirmInterval = 15 * time.Second
+	// listTimeout limits the duration of ListPods, so that its result is recent.
+	listTimeout = 10 * time.Second
 )
 
 // Options are the options of a Collector. All fields are required unless their comment says otherwise.
@@ -33,6 +39,9 @@ type Options struct {
 	// UnknownUIDs returns the UIDs in uids that belong to no pod. It returns an error if it cannot
 	// determine this yet.
 	UnknownUIDs func(ctx context.Context, uids []types.UID) ([]types.UID, error)
+	// ListPods returns the UIDs of all pods that have a sandbox or a container in the runtime. It must
+	// query the runtime, because the pods that UnknownUIDs knows may be out of date.
+	ListPods func(ctx context.Context) (sets.Set[types.UID], error)
 	// HasDir reports whether the pod with a UID may have a directory.
 	HasDir func(uid types.UID) bool
 	Logs   LogStore
@@ -62,7 +71,7 @@ type Collector struct {
 	// the next round is removed.
 	unknown   sets.Set[types.UID]
 	deadLinks sets.Set[string]
-	failures  map[string]string // text of the last error, by the subject of the message
+	failures  map[string]string // text of the last error, by the operation and its arguments
 }
 
 // New returns a Collector. The caller must call Run.
@@ -85,28 +94,50 @@ func (c *Collector) Run(ctx context.Context) error {
 // collect makes one round, and returns the time until the next one.
 func (c *Collector) collect(ctx context.Context) (next time.Duration) {
 	found := c.find()
-	unknown, err := c.o.UnknownUIDs(ctx, slices.DeleteFunc(sets.List(found.logs.Union(found.cgroups)), c.o.HasDir))
-	if err != nil { // podd has not read every source or has not observed the runtime yet
+	unknown, err := c.unknownUIDs(ctx, slices.DeleteFunc(sets.List(found.logs.Union(found.cgroups)), c.o.HasDir))
+	if err != nil { // for example because podd has not read every source yet
 		return confirmInterval
 	}
-	confirmed, confirmedLinks := sets.New(unknown...).Intersection(c.unknown), found.deadLinks.Intersection(c.deadLinks)
-	c.unknown, c.deadLinks = sets.New(unknown...), found.deadLinks
+	confirmed, confirmedLinks := unknown.Intersection(c.unknown), found.deadLinks.Intersection(c.deadLinks)
+	c.unknown, c.deadLinks = unknown, found.deadLinks
 	failed := c.removeCgroups(ctx, confirmed.Intersection(found.cgroups))
-	c.removeLogs(ctx, confirmed.Intersection(found.logs).Difference(failed))
+	if found.err == nil { // otherwise a pod may have a cgroup that is not in found.cgroups
+		c.removeLogs(ctx, confirmed.Intersection(found.logs).Difference(failed))
+	}
 	for _, name := range sets.List(confirmedLinks) {
 		c.report("dead link to a container's log", "link", name, c.o.Logs.RemoveDeadLink(name))
 	}
 	if len(c.unknown)+len(c.deadLinks) > 0 {
 		return confirmInterval
 	}
-	clear(c.failures)
+	if found.err == nil {
+		clear(c.failures)
+	}
 	return interval
 }
 
-// leftovers contains the UIDs of the pods that have logs and cgroups, and the names of dead links.
+// unknownUIDs returns the UIDs in uids that belong to no pod, neither according to UnknownUIDs nor in the
+// runtime.
+func (c *Collector) unknownUIDs(ctx context.Context, uids []types.UID) (sets.Set[types.UID], error) {
+	unknown, err := c.o.UnknownUIDs(ctx, uids)
+	if err != nil || len(unknown) == 0 {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	pods, err := c.o.ListPods(bounded)
+	if ctx.Err() == nil {
+		c.logFailure(err, "listing the pods in the runtime")
+	}
+	return sets.New(unknown...).Difference(pods), err
+}
+
+// leftovers contains the UIDs of the pods that have logs and cgroups, and the names of dead links. If err
+// is not nil, listing them has failed and some may be missing.
 type leftovers struct {
 	logs, cgroups sets.Set[types.UID]
 	deadLinks     sets.Set[string]
+	err           error
 }
 
 // find returns the leftovers of all pods, known and unknown. It omits what it cannot list.
@@ -117,9 +148,8 @@ func (c *Collector) find() (found leftovers) {
 	if c.o.ListCgroups != nil {
 		found.cgroups, errs[2] = c.o.ListCgroups()
 	}
-	if err := errors.Join(errs[:]...); c.isNewFailure("list", err) {
-		c.o.Log.Warn("listing the logs and cgroups of pods failed; trying again later", "err", err)
-	}
+	found.err = errors.Join(errs[:]...)
+	c.logFailure(found.err, "listing the logs and cgroups of pods")
 	return found
 }
 
@@ -149,9 +179,7 @@ func (c *Collector) removeLogs(ctx context.Context, uids sets.Set[types.UID]) {
 	}
 	err := c.o.Logs.Remove(ctx, uids)
 	remaining, listErr := c.o.Logs.ListUIDs()
-	if c.isNewFailure("logs", errors.Join(err, listErr)) {
-		c.o.Log.Warn("removing the logs of pods that do not exist failed; trying again later", "err", errors.Join(err, listErr))
-	}
+	c.logFailure(errors.Join(err, listErr), "removing the logs of pods that do not exist")
 	if listErr != nil {
 		return
 	}
@@ -160,24 +188,23 @@ func (c *Collector) removeLogs(ctx context.Context, uids sets.Set[types.UID]) {
 	}
 }
 
-// report logs that a subject was removed or, if err is not nil and new, that its removal has failed. key
-// and value identify the subject.
+// report logs that a subject was removed or, if err is not nil, that its removal has failed. key and value
+// identify the subject.
 func (c *Collector) report(subject, key, value string, err error) {
-	switch {
-	case err == nil:
+	if err == nil {
 		c.o.Log.Info("removed the "+subject, key, value)
-	case c.isNewFailure(key+" "+value, err):
-		c.o.Log.Warn("removing the "+subject+" failed; trying again later", key, value, "err", err)
 	}
+	c.logFailure(err, "removing the "+subject, key, value)
 }
 
-// isNewFailure reports whether err is an error that differs from the previous one of the same subject.
-func (c *Collector) isNewFailure(subject string, err error) bool {
+// logFailure logs that an operation has failed, unless err is nil or was already logged for the same operation
+// and args.
+func (c *Collector) logFailure(err error, operation string, args ...any) {
+	key := fmt.Sprint(operation, args)
 	if err == nil {
-		delete(c.failures, subject)
-		return false
+		delete(c.failures, key)
+	} else if text := err.Error(); c.failures[key] != text {
+		c.failures[key] = text
+		c.o.Log.With(args...).Warn(operation+" failed; trying again later", "err", err)
 	}
-	isNew := c.failures[subject] != err.Error()
-	c.failures[subject] = err.Error()
-	return isNew
 }

@@ -21,17 +21,19 @@ type host struct {
 	mu sync.Mutex // guards all following fields
 
 	logs, cgroups, known, dirs sets.Set[types.UID]
+	running                    sets.Set[types.UID] // pods in the runtime that UnknownUIDs does not know yet
 	deadLinks                  sets.Set[string]
 	busy                       sets.Set[types.UID] // cgroups that cannot be removed
 	mounted                    sets.Set[types.UID] // logs that cannot be removed
 	isStarting                 bool
+	logsErr, cgroupsErr        error // errors of ListUIDs and listCgroups
 	removals                   []string
 }
 
 func (h *host) ListUIDs() (sets.Set[types.UID], error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.logs.Clone(), nil
+	return h.logs.Clone(), h.logsErr
 }
 
 func (h *host) Remove(_ context.Context, uids sets.Set[types.UID]) (err error) {
@@ -82,10 +84,16 @@ func (h *host) unknownUIDs(_ context.Context, uids []types.UID) ([]types.UID, er
 	return slices.DeleteFunc(slices.Clone(uids), h.known.Has), nil
 }
 
+func (h *host) listPods(context.Context) (sets.Set[types.UID], error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running.Clone(), nil
+}
+
 func (h *host) listCgroups() (sets.Set[types.UID], error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.cgroups.Clone(), nil
+	return h.cgroups.Clone(), h.cgroupsErr
 }
 
 func (h *host) hasDir(uid types.UID) bool {
@@ -103,7 +111,7 @@ func (h *host) change(f func()) {
 
 func (h *host) options(log *bytes.Buffer) Options {
 	return Options{
-		UnknownUIDs: h.unknownUIDs, HasDir: h.hasDir, Logs: h,
+		UnknownUIDs: h.unknownUIDs, ListPods: h.listPods, HasDir: h.hasDir, Logs: h,
 		ListCgroups: h.listCgroups, RemoveCgroup: h.removeCgroup,
 		Log: slog.New(slog.NewTextHandler(log, nil)),
 	}
@@ -202,5 +210,108 @@ func TestCollector_NewPod(t *testing.T) {
 	c.collect(t.Context())
 	if want := []string{"cgroup a"}; !slices.Equal(h.removals, want) {
 		t.Errorf("got removals %q, want %q", h.removals, want)
+	}
+}
+
+// TestCollector_StaleSnapshot checks that the leftovers of a pod in the runtime are kept if UnknownUIDs does
+// not know the pod yet. While the pods in the runtime cannot be listed, all leftovers must be kept.
+func TestCollector_StaleSnapshot(t *testing.T) {
+	for name, test := range map[string]struct {
+		list func() (sets.Set[types.UID], error) // nil means that the list does not return
+		want []string
+	}{
+		"pod in the runtime": {
+			list: func() (sets.Set[types.UID], error) { return uids("new"), nil },
+			want: []string{"cgroup old", "logs old"},
+		},
+		"failed list": {list: func() (sets.Set[types.UID], error) { return nil, errors.New("the runtime is unreachable") }},
+		"slow list":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &host{logs: uids("new", "old"), cgroups: uids("new", "old"), known: uids(), dirs: uids()}
+				var log bytes.Buffer
+				o := h.options(&log)
+				o.ListPods = func(ctx context.Context) (sets.Set[types.UID], error) {
+					if test.list != nil {
+						return test.list()
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				c := New(o)
+				for range 3 {
+					c.collect(t.Context())
+				}
+				if !slices.Equal(h.removals, test.want) {
+					t.Errorf("got removals %q, want %q", h.removals, test.want)
+				}
+				wantMessages := 0
+				if len(test.want) == 0 {
+					wantMessages = 1
+				}
+				if got := strings.Count(log.String(), "listing the pods in the runtime failed"); got != wantMessages {
+					t.Errorf("got %d messages about failed lists, want %d:\n%s", got, wantMessages, log.String())
+				}
+			})
+		})
+	}
+}
+
+// TestCollector_NewInRuntime checks that a pod must be unknown twice again after the runtime has listed it.
+func TestCollector_NewInRuntime(t *testing.T) {
+	h := &host{logs: uids("a"), known: uids(), dirs: uids()}
+	var log bytes.Buffer
+	c := New(h.options(&log))
+	for i, running := range []sets.Set[types.UID]{uids(), uids("a"), uids()} {
+		h.running = running
+		if c.collect(t.Context()); len(h.removals) > 0 {
+			t.Errorf("round %d: got removals %q, want none", i+1, h.removals)
+		}
+	}
+	c.collect(t.Context())
+	if want := []string{"logs a"}; !slices.Equal(h.removals, want) {
+		t.Errorf("after the pod was unknown twice: got removals %q, want %q", h.removals, want)
+	}
+}
+
+// TestCollector_FailedCgroupList checks that logs are kept while the cgroups cannot be listed, because
+// processes that write the logs may run.
+func TestCollector_FailedCgroupList(t *testing.T) {
+	h := &host{logs: uids("a"), cgroups: uids("b"), known: uids(), dirs: uids(), cgroupsErr: errors.New("input/output error")}
+	var log bytes.Buffer
+	c := New(h.options(&log))
+	expect := func(name string, want ...string) {
+		t.Helper()
+		c.collect(t.Context())
+		if !slices.Equal(h.removals, want) {
+			t.Errorf("%s: got removals %q, want %q", name, h.removals, want)
+		}
+		h.removals = nil
+	}
+	expect("first round")
+	expect("second round", "cgroup b")
+	h.cgroupsErr = nil
+	expect("after the cgroups were listed", "logs a")
+}
+
+// TestCollector_LastingListFailure checks that a failure to list the logs is logged once while it lasts,
+// and again if it returns.
+func TestCollector_LastingListFailure(t *testing.T) {
+	failure := errors.New("input/output error")
+	h := &host{known: uids(), dirs: uids()}
+	var log bytes.Buffer
+	c := New(h.options(&log))
+	for i, round := range []struct {
+		err  error
+		want int // number of messages
+	}{{failure, 1}, {failure, 1}, {nil, 1}, {failure, 2}, {failure, 2}} {
+		h.logsErr = round.err
+		if next := c.collect(t.Context()); next != interval {
+			t.Errorf("round %d: got the next round in %s, want %s", i+1, next, interval)
+		}
+		if got := strings.Count(log.String(), `err="input/output error"`); got != round.want {
+			t.Errorf("round %d: got %d messages about the failure, want %d:\n%s", i+1, got, round.want, log.String())
+		}
 	}
 }

@@ -196,7 +196,7 @@ func (p *parts) removeUnknown(ctx context.Context) error {
 		return nil
 	}
 	o := wiring.NewOrphanOptions(p.cfg, func(took time.Duration) { p.metrics.RecordCgroup("destroy", took) }, p.log)
-	o.UnknownUIDs = p.router.UnknownUIDs
+	o.UnknownUIDs, o.ListPods = p.router.UnknownUIDs, p.client.PodUIDs
 	return orphans.New(o).Run(ctx)
 }
 
