@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"podd/cmd/podd/internal/rootdir"
 	"podd/runtime/safepath"
 )
 
@@ -23,9 +24,6 @@ import (
 // root directory of the run.
 type Dirs struct{ Root string }
 
-// runsDir returns the parent of the directories of all runs.
-func (d Dirs) runsDir() string { return filepath.Join(d.Root, "once") }
-
 // NewSuffix returns a random suffix for the names of the pods of a run.
 func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 
@@ -37,8 +35,8 @@ func (d Dirs) CreateRun(suffix string) (dir string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
-	dir = filepath.Join(d.runsDir(), fmt.Sprintf("%d-%d-%s", self, start, suffix))
-	if err := os.MkdirAll(d.runsDir(), 0o700); err != nil {
+	dir = filepath.Join(rootdir.RunsPath(d.Root), fmt.Sprintf("%d-%d-%s", self, start, suffix))
+	if err := os.MkdirAll(rootdir.RunsPath(d.Root), 0o700); err != nil {
 		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -63,13 +61,13 @@ func RemoveRun(ctx context.Context, dir string) error {
 
 // ListAll returns the directories of all runs, including the directories that ListDead returns.
 func (d Dirs) ListAll() []string {
-	dirs, _ := filepath.Glob(filepath.Join(d.runsDir(), "*")) // the only error is an invalid pattern
+	dirs, _ := filepath.Glob(filepath.Join(rootdir.RunsPath(d.Root), "*")) // the only error is an invalid pattern
 	return dirs
 }
 
 // ListDead returns the directories of the runs without a process.
 func (d Dirs) ListDead() ([]string, error) {
-	entries, err := os.ReadDir(d.runsDir())
+	entries, err := os.ReadDir(rootdir.RunsPath(d.Root))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -83,7 +81,7 @@ func (d Dirs) ListDead() ([]string, error) {
 			continue
 		}
 		if now, err := processStartTime(pid); err != nil || now != start {
-			deadDirs = append(deadDirs, filepath.Join(d.runsDir(), e.Name()))
+			deadDirs = append(deadDirs, filepath.Join(rootdir.RunsPath(d.Root), e.Name()))
 		}
 	}
 	return deadDirs, nil

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"podd/cmd/podd/internal/rootdir"
 )
 
 // TestDirs_ListDead checks that ListDead returns the runs of processes that have exited, even if another
@@ -51,17 +53,17 @@ func TestDirs_ListDead(t *testing.T) {
 		"not-a-run",
 		"1-x-y",
 	}
-	want := []string{filepath.Join(p.runsDir(), names[1]), filepath.Join(p.runsDir(), names[0])}
+	want := []string{filepath.Join(rootdir.RunsPath(p.Root), names[1]), filepath.Join(rootdir.RunsPath(p.Root), names[0])}
 	if startErr == nil { // the process had not exited before its start time was read
 		names = append(names, fmt.Sprintf("%d-%d-zombie", zombie.Process.Pid, zombieStart))
-		want = append(want, filepath.Join(p.runsDir(), names[len(names)-1]))
+		want = append(want, filepath.Join(rootdir.RunsPath(p.Root), names[len(names)-1]))
 	}
 	for _, name := range names {
-		if err := os.Mkdir(filepath.Join(p.runsDir(), name), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(rootdir.RunsPath(p.Root), name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(p.runsDir(), "999999998-1-file"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(rootdir.RunsPath(p.Root), "999999998-1-file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got, err := p.ListDead()

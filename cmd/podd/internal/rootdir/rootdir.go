@@ -31,6 +31,10 @@ func NodeSyncedPath(root string) string { return filepath.Join(root, "node-synce
 // PodsPath returns the path of the directory that contains a directory for each pod.
 func PodsPath(root string) string { return filepath.Join(root, "pods") }
 
+// RunsPath returns the path of the directory that contains the root directories of runs, which are processes
+// of "podd run --runonce".
+func RunsPath(root string) string { return filepath.Join(root, "once") }
+
 // PodDirs returns a volume.Dir for callers that only read the directories of pods.
 func PodDirs(root string) volume.Dir { return volume.Dir{Root: PodsPath(root)} }
 
