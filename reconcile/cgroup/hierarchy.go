@@ -1,6 +1,7 @@
-// Package cgroup creates the cgroups of pods and of QoS classes, sets their limits,
-// measures their memory, and removes those of deleted pods. The runtime manages the
-// cgroups of containers.
+// Package cgroup creates the cgroups of pods and of QoS classes, sets and reads their limits,
+// and measures their memory. It lists the pods that have a cgroup, removes the cgroups of
+// deleted pods, and kills the processes of containers that the runtime cannot stop. The
+// runtime manages the cgroups of containers.
 //
 //	cgroupfs   /kubepods[/burstable|/besteffort]/pod<uid>
 //	systemd    kubepods-burstable-pod<uid, with _ for ->.slice, which is

@@ -122,7 +122,8 @@ type Paths struct {
 // Adoption configures which sandboxes podd takes over from a kubelet or another podd instance.
 type Adoption struct {
 	// Adopt is set if podd may stop a sandbox that it has not created and that has the name of a
-	// desired pod. If Adopt is not set, the desired pod waits.
+	// desired pod. If Adopt is not set, the desired pod waits. If Adopt is set, podd also removes the
+	// logs, the links to logs and the cgroups of unknown pods, and kills the processes in these cgroups.
 	Adopt bool
 	// AdoptInstances contains the IDs of podd instances with lost root directories. podd
 	// adopts the pods of these instances.
