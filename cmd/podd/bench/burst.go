@@ -175,9 +175,11 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 		return p, err
 	}
 	if measureIdle && b.wants("idle") {
-		if err := b.reportIdle(ctx, n); err != nil {
+		i, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
+		if err != nil {
 			return p, err
 		}
+		b.reportIdle(i, n)
 	} else if err := sleep(ctx, burstRoundPause); err != nil {
 		return p, err
 	}

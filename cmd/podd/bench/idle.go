@@ -11,20 +11,29 @@ const idleTime = 10 * time.Second
 
 // measureIdleOnePod measures an idle podd with one pod.
 func (b *bench) measureIdleOnePod(ctx context.Context) error {
+	i, err := b.measureIdlePods(ctx, 1)
+	if err == nil {
+		b.reportIdle(i, 1)
+	}
+	return err
+}
+
+// measureIdlePods starts podd with n pods, measures it while it is idle, and stops it.
+func (b *bench) measureIdlePods(ctx context.Context, n int) (i idleUsage, err error) {
 	if err := b.daemon.startAndSettle(ctx); err != nil {
-		return err
+		return i, err
 	}
-	pods := b.newPods(1)
+	pods := b.newPods(n)
 	if _, _, err := b.startPods(ctx, pods); err != nil {
-		return err
+		return i, err
 	}
-	if err := b.reportIdle(ctx, 1); err != nil {
-		return err
+	if i, err = b.measureIdle(ctx, b.daemon.cmd.Process.Pid); err != nil {
+		return i, err
 	}
 	if err := b.removePods(ctx, pods); err != nil {
-		return err
+		return i, err
 	}
-	return b.daemon.stop()
+	return i, b.daemon.stop()
 }
 
 // measureProbes measures a podd with twenty exec probes per second. Two hundred pods with one probe
@@ -55,19 +64,14 @@ var memoryGoals = map[int]memory{
 	100: {anonymous: 14e6, resident: 38e6, peak: 45e6},
 }
 
-// reportIdle measures an idle podd with n pods and adds the results to the table.
-func (b *bench) reportIdle(ctx context.Context, n int) error {
-	i, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
+// reportIdle adds the usage of an idle podd with n pods to the table.
+func (b *bench) reportIdle(i idleUsage, n int) {
 	of := podCount(n)
 	limit := memoryGoals[n]
 	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}, goal: goal{offset: limit.anonymous}})
 	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{offset: limit.resident}})
 	b.table.add(row{name: "peak RSS, " + of, unit: megabytes, podd: samples{i.peak}, goal: goal{offset: limit.peak}})
 	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpuPercent}, goal: goal{offset: 0.5}})
-	return nil
 }
 
 // podCount formats a number of pods.

@@ -23,6 +23,9 @@
 // number of pods on a separate containerd at the same time. Traffic is counted in the API server's
 // audit log. A missed goal is marked in the table, but is not an error.
 //
+// In the part "upkeep", an idle podd that evicts pods and removes images is compared with one that does
+// not.
+//
 // In the part "pressure", a pod or images fill the node's disk, or a pod uses the node's memory. podd,
 // called as a kubelet, and the kubelet have the same configuration, the same pods and equal disks.
 package main
@@ -48,7 +51,7 @@ type options struct {
 	Idle        time.Duration `default:"30s" help:"Duration for which an idle podd is measured."`
 	Load        time.Duration `default:"20s" help:"Duration for which each endpoint is overloaded with requests."`
 	Traffic     time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. It should be at least 10m, because a kubelet renews its watches after 5 to 10 minutes. 0 counts no requests."`
-	Only        []string      `help:"Parts to measure: one, restart, start, burst, limits, idle, probes, endpoints, bound, cluster, pressure. Default: all except limits and pressure." enum:"one,restart,start,burst,limits,idle,probes,endpoints,bound,cluster,pressure"`
+	Only        []string      `help:"Parts to measure: one, restart, start, burst, limits, idle, probes, endpoints, bound, cluster, upkeep, pressure. Default: all except limits, upkeep and pressure." enum:"one,restart,start,burst,limits,idle,probes,endpoints,bound,cluster,upkeep,pressure"`
 	Keep        string        `help:"Directory for working files and podd's log, which is not removed." placeholder:"DIR"`
 	Flags       []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
 }
@@ -60,7 +63,7 @@ func (o *options) wants(part string) bool {
 			return true
 		}
 	}
-	return len(o.Only) == 0 && part != "limits" && part != "pressure"
+	return len(o.Only) == 0 && part != "limits" && part != "upkeep" && part != "pressure"
 }
 
 func main() {
@@ -91,7 +94,7 @@ func run(ctx context.Context, o options) (err error) {
 		name    string
 		measure func(context.Context) error
 	}{
-		{"one", b.measureOnePod}, {"restart", b.measureRestart}, {"start", b.measureStart}, {"idle", b.measureIdleOnePod}, {"probes", b.measureProbes}, {"burst", b.measureBursts}, {"limits", b.measureLimits}, {"endpoints", b.measureEndpoints}, {"bound", b.measureBinding}, {"cluster", b.measureCluster}, {"pressure", b.measurePressure},
+		{"one", b.measureOnePod}, {"restart", b.measureRestart}, {"start", b.measureStart}, {"idle", b.measureIdleOnePod}, {"probes", b.measureProbes}, {"burst", b.measureBursts}, {"limits", b.measureLimits}, {"endpoints", b.measureEndpoints}, {"bound", b.measureBinding}, {"cluster", b.measureCluster}, {"upkeep", b.measureUpkeep}, {"pressure", b.measurePressure},
 	} {
 		if !o.wants(part.name) {
 			continue
