@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -227,15 +228,15 @@ func TestUnknownPods(t *testing.T) {
 	for _, path := range []string{u.linked, filepath.Join(u.mounted, "main"), u.keptLogs, foreignLogs} {
 		adopting.wantFile(path, true)
 	}
-	text, err := os.ReadFile(adopting.logFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"removed the logs of a pod that does not exist", "removed the cgroup of a pod that does not exist"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("log of podd --adopt: got no message %q, want one", want)
+	adopting.eventually("podd has logged the removals", func() error {
+		text, err := os.ReadFile(adopting.logFile())
+		for _, want := range []string{"removed the logs of a pod that does not exist", "removed the cgroup of a pod that does not exist"} {
+			if !strings.Contains(string(text), want) {
+				err = errors.Join(err, fmt.Errorf("log of podd --adopt: got no message %q, want one", want))
+			}
 		}
-	}
+		return err
+	})
 	if now := adopting.container("web", "main"); now != was {
 		t.Errorf("container of pod web: got %+v, want %+v", now, was)
 	}
