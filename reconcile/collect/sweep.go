@@ -20,35 +20,46 @@ import (
 // for its log. logsDir is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds
 // errors to failed.
 func (l Logs) sweepLinks(ctx context.Context, logsDir *safepath.Dir, ownUIDs, liveUIDs sets.Set[types.UID], failed failures) {
-	links, err := l.openLinks(false)
-	if err != nil {
-		failed.add(allPods, err)
-	}
-	if links == nil {
-		return
-	}
-	defer links.Close()
-	names, err := links.Names()
-	if err != nil {
-		failed.add(allPods, fmt.Errorf("removing links to removed logs: %w", err))
-		return
-	}
-	for _, name := range names {
+	err := l.eachLink(func(links *safepath.Dir, name string) error {
 		if err := ctx.Err(); err != nil {
-			failed.add(allPods, err)
-			return
-		}
-		if filepath.Ext(name) != linkSuffix {
-			continue
+			return err
 		}
 		log, ok := l.linkTarget(links, name)
 		if !ok || !ownUIDs.Has(log.uid) || liveUIDs.Has(log.uid) && !log.isSuperseded(logsDir) {
-			continue
+			return nil
 		}
 		if err := links.Remove(name); err != nil {
 			failed.add(log.uid, fmt.Errorf("removing a link to a removed log: %w", err))
 		}
+		return nil
+	})
+	if err != nil {
+		failed.add(allPods, fmt.Errorf("removing links to removed logs: %w", err))
 	}
+}
+
+// eachLink calls visit with the name of each file in LinkDir that has the suffix of a link, until visit
+// returns an error, which eachLink returns. links is the open directory LinkDir. If LinkDir does not
+// exist, eachLink does not call visit.
+func (l Logs) eachLink(visit func(links *safepath.Dir, name string) error) error {
+	links, err := l.openLinks(false)
+	if links == nil {
+		return err
+	}
+	defer links.Close()
+	names, err := links.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if filepath.Ext(name) != linkSuffix {
+			continue
+		}
+		if err := visit(links, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A logTarget identifies the log to which a link points.

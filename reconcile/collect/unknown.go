@@ -25,10 +25,11 @@ func (l Logs) ListUIDs() (sets.Set[types.UID], error) {
 			uids.Insert(uid)
 		}
 	}
-	err = l.eachLink(func(links *safepath.Dir, name string) {
+	err = l.eachLink(func(links *safepath.Dir, name string) error {
 		if log, ok := l.linkTarget(links, name); ok {
 			uids.Insert(log.uid)
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the links to logs: %w", err)
@@ -40,10 +41,11 @@ func (l Logs) ListUIDs() (sets.Set[types.UID], error) {
 // exist. podd creates no such links. They are leftovers of other runtimes, such as Docker.
 func (l Logs) ListDeadLinks() (sets.Set[string], error) {
 	dead := sets.New[string]()
-	err := l.eachLink(func(links *safepath.Dir, name string) {
+	err := l.eachLink(func(links *safepath.Dir, name string) error {
 		if _, ok := l.linkTarget(links, name); !ok && isDeadLink(links, name) {
 			dead.Insert(name)
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing dead links to logs: %w", err)
@@ -62,25 +64,6 @@ func (l Logs) RemoveDeadLink(name string) error {
 		return nil
 	}
 	return links.Remove(name)
-}
-
-// eachLink calls visit with the name of each file in LinkDir that has the suffix of a link.
-func (l Logs) eachLink(visit func(links *safepath.Dir, name string)) error {
-	links, err := l.openLinks(false)
-	if links == nil {
-		return err
-	}
-	defer links.Close()
-	names, err := links.Names()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if filepath.Ext(name) == linkSuffix {
-			visit(links, name)
-		}
-	}
-	return nil
 }
 
 // isDeadLink reports whether name is a link in the directory links, and the file to which it points does
