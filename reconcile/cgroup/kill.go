@@ -28,10 +28,10 @@ const (
 // container has no memory left. uid is the UID of their pod, ids contains the IDs of the containers
 // and of the sandbox, and root is the parent of kubepods, as in RemovePod. KillContainers returns
 // nil if no process remains in the cgroup of the pod, even if it has killed none. It returns an error
-// if the pod has no cgroup, because the containers are then in cgroups that podd does not know, and
-// if processes remain when the deadline of ctx has passed. KillContainers cannot find containers that
-// the runtime has created outside the cgroup of the pod, for example with another cgroup driver or
-// partly with Kata Containers.
+// if none of the containers has a cgroup there, because they may run in cgroups that podd does not know,
+// for example with another cgroup driver. It also returns an error if processes remain when the deadline
+// of ctx has passed. KillContainers cannot find the processes that Kata Containers starts outside the
+// cgroup of the pod.
 //
 // KillContainers kills only processes that are in the cgroup of the pod, and there in a cgroup whose
 // name contains one of the IDs. An ID belongs to one container only. So processes of the host, of
@@ -46,12 +46,18 @@ func KillContainers(ctx context.Context, root string, uid types.UID, ids []strin
 	if len(dirs) == 0 {
 		return fmt.Errorf("killing the processes of pod %s: the pod has no cgroup", uid)
 	}
+	isFound := false
 	for {
 		var errs []error
 		for _, dir := range dirs {
-			errs = append(errs, killChildren(dir, ids))
+			n, err := killChildren(dir, ids)
+			isFound = isFound || n > 0
+			errs = append(errs, err)
 		}
 		n := countProcesses(dirs)
+		if n == 0 && !isFound {
+			return fmt.Errorf("killing the processes of pod %s: the cgroup of the pod contains none of its containers", uid)
+		}
 		if n == 0 {
 			return nil
 		}
@@ -102,20 +108,21 @@ func countProcesses(dirs []string) int {
 }
 
 // killChildren kills the processes in the cgroups of the containers with these IDs. podDir is the
-// cgroup of their pod.
-func killChildren(podDir string, ids []string) error {
+// cgroup of their pod. It returns the number of these cgroups.
+func killChildren(podDir string, ids []string) (found int, err error) {
 	children, err := listChildren(podDir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var errs []error
 	for _, dir := range children {
 		isOurs := slices.ContainsFunc(ids, func(id string) bool { return isContainerCgroup(filepath.Base(dir), id) })
 		if isOurs && !isMountPoint(dir) {
+			found++
 			errs = append(errs, killAll(dir))
 		}
 	}
-	return errors.Join(errs...)
+	return found, errors.Join(errs...)
 }
 
 // isContainerCgroup reports whether name is the name of the cgroup of the container id. Runtimes

@@ -117,11 +117,13 @@ func TestKillContainers(t *testing.T) {
 	}
 }
 
-// TestKillContainers_NoCgroup checks the errors for a pod without a cgroup and for a UID that is not safe
-// in a path.
+// TestKillContainers_NoCgroup checks the errors for a pod whose containers have no cgroup that podd can
+// find, and for a UID that is not safe in a path.
 func TestKillContainers_NoCgroup(t *testing.T) {
-	root, _ := newTestRoot(t)
-	for podUID, want := range map[types.UID]string{uid: "the pod has no cgroup", "../" + uid: "cannot be part of a cgroup name"} {
+	root, points := newTestRoot(t)
+	const emptyUID = "e" + uid
+	mkdir(t, points, root+"/kubepods/burstable/pod"+emptyUID+"/4567")
+	for podUID, want := range map[types.UID]string{uid: "the pod has no cgroup", emptyUID: "the cgroup of the pod contains none of its containers", "../" + uid: "cannot be part of a cgroup name"} {
 		if err := KillContainers(t.Context(), root, podUID, []string{"0123"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("pod %s: got error %v, want %q", podUID, err, want)
 		}
