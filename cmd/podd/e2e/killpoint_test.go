@@ -217,9 +217,12 @@ func (s scenario) runWithKill(t *testing.T, m moment, target, last call) {
 		}
 		switch {
 		case now == during && m == duringTerm:
-			// After SIGTERM, podd waits for the response to the call, so the runtime completes the call.
-			podd.signal(syscall.SIGTERM)
-			killed <- false
+			// After SIGTERM, podd waits for the response to the call. The proxy forwards the response when
+			// this function has returned.
+			go func() {
+				podd.signal(syscall.SIGTERM)
+				killed <- false
+			}()
 		case now == m:
 			cut := p.isStarting()
 			podd.signal(syscall.SIGKILL)
