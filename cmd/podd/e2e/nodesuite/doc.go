@@ -15,6 +15,9 @@
 //
 //	make vm VM=--step=node-memory  # MemoryQoS; the file vm_steps.go of cmd/stack lists the other steps
 //
+// The machine is emulated. The containers of step node-resize may use 3 % of its slow CPU, so they are
+// started by crun, which needs less CPU time than runc.
+//
 // The file skip.txt lists the specs that do not run, and why. make e2e-node runs the tests on the
 // private host, as root and with the build tag e2e:
 //

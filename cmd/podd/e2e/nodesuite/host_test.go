@@ -45,6 +45,22 @@ func findHost(machinePrograms string) host {
 	return host{programs: filepath.Join(privatehost.Root, "bin"), disk: privatehost.Disk, config: privateHostConfig, processes: 4}
 }
 
+// crunScript runs crun of the virtual machine, instead of runc, if $PODD_NODE_SUITE_CRUN is set. A
+// container that may use 3 % of an emulated CPU starts within 7 s with crun and within 27 s with runc.
+// Debian's version of crun rejects the version of the OCI configuration that containerd writes, so the
+// script changes it. crunPath is the path of the script.
+const (
+	crunPath   = "/usr/local/bin/crun-for-containerd"
+	crunScript = `#!/bin/sh
+previous=
+for arg; do
+	[ "$previous" != --bundle ] || sed -i 's/"ociVersion":"[^"]*"/"ociVersion":"1.0.2"/' "$arg/config.json" || exit
+	previous=$arg
+done
+exec crun "$@"
+`
+)
+
 // prepareMachine gives the virtual machine what the specs require and its disk does not have: a
 // network device and swap.
 func prepareMachine() error {

@@ -38,12 +38,13 @@ var suiteFlags = strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))
 const privateRegistry = "localhost:5000"
 
 // runtimeConfig is the configuration of OOM scores and of the runtime handlers, one of which only the
-// specs of RuntimeClasses use. %q is the path of runc, and %t is whether the suite runs on a virtual
+// specs of RuntimeClasses use. %q is the path of runc or crun, and %t is whether the suite runs on a virtual
 // machine, on which runc creates cgroups with systemd and may lower OOM scores.
 const runtimeConfig = `version = 3
 [plugins."io.containerd.cri.v1.runtime"]
 restrict_oom_score_adj = %[3]t
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+BinaryName = %[1]q
 SystemdCgroup = %[2]t
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.test-handler]
 runtime_type = "io.containerd.runc.v2"
@@ -66,7 +67,14 @@ func TestNodeSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf(runtimeConfig, set.Runc, thisHost.isMachine, !thisHost.isMachine)
+	runc := set.Runc
+	if os.Getenv("PODD_NODE_SUITE_CRUN") != "" {
+		runc = crunPath
+		if err := os.WriteFile(crunPath, []byte(crunScript), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := fmt.Sprintf(runtimeConfig, runc, thisHost.isMachine, !thisHost.isMachine)
 	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(thisHost.disk, "c"), Config: config})
 	for _, dir := range []string{"", "stack", "stack/root", "stack/run"} { // for user namespaces, whose root enters these directories
 		if err := os.Chmod(filepath.Join(runtime.Dir, dir), 0o711); err != nil {
