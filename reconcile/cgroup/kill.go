@@ -46,17 +46,17 @@ func KillContainers(ctx context.Context, root string, uid types.UID, ids []strin
 	if len(dirs) == 0 {
 		return fmt.Errorf("killing the processes of pod %s: the pod has no cgroup", uid)
 	}
-	isFound := false
+	found := 0 // cgroups of containers, counted again in each attempt
 	for {
 		var errs []error
 		for _, dir := range dirs {
 			n, err := killChildren(dir, ids)
-			isFound = isFound || n > 0
+			found += n
 			errs = append(errs, err)
 		}
 		n := countProcesses(dirs)
-		if n == 0 && !isFound {
-			return fmt.Errorf("killing the processes of pod %s: the cgroup of the pod contains none of its containers", uid)
+		if n == 0 && found == 0 {
+			return errors.Join(append(errs, fmt.Errorf("killing the processes of pod %s: the cgroup of the pod contains none of its containers", uid))...)
 		}
 		if n == 0 {
 			return nil

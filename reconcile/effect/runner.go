@@ -38,9 +38,9 @@ type Runner struct {
 	// of stops do not mention such processes.
 	UnkillableProcesses func(types.UID) []string
 	// KillContainers kills the processes of containers without the runtime. uid is the UID of their pod,
-	// and ids contains the IDs of the containers and of the sandbox. It returns an error if a process
-	// remains in the cgroup of the pod when the deadline of ctx has passed. If KillContainers is nil, pods
-	// have no cgroups, and podd cannot kill processes.
+	// and ids contains the IDs of the containers and of the sandbox. It returns an error if none of the
+	// containers has a cgroup in the cgroup of the pod, and if a process remains there when the deadline
+	// of ctx has passed. If KillContainers is nil, pods have no cgroups, and podd cannot kill processes.
 	KillContainers func(ctx context.Context, uid types.UID, ids []string) error
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
