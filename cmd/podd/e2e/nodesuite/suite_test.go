@@ -38,8 +38,8 @@ var suiteFlags = strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))
 const privateRegistry = "localhost:5000"
 
 // runtimeConfig is the configuration of OOM scores and of the runtime handlers, one of which only the
-// specs of RuntimeClasses use. %q is the path of runc or crun, and %t is whether the suite runs on a virtual
-// machine, on which runc creates cgroups with systemd and may lower OOM scores.
+// specs of RuntimeClasses use. %q is the path from findContainerProgram, and %t is whether the suite runs
+// on a virtual machine, on which cgroups are created with systemd and OOM scores may be lowered.
 const runtimeConfig = `version = 3
 [plugins."io.containerd.cri.v1.runtime"]
 restrict_oom_score_adj = %[3]t
@@ -67,14 +67,11 @@ func TestNodeSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runc := set.Runc
-	if os.Getenv("PODD_NODE_SUITE_CRUN") != "" {
-		runc = crunPath
-		if err := os.WriteFile(crunPath, []byte(crunScript), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	containerProgram, err := findContainerProgram(set.Runc)
+	if err != nil {
+		t.Fatal(err)
 	}
-	config := fmt.Sprintf(runtimeConfig, runc, thisHost.isMachine, !thisHost.isMachine)
+	config := fmt.Sprintf(runtimeConfig, containerProgram, thisHost.isMachine, !thisHost.isMachine)
 	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(thisHost.disk, "c"), Config: config})
 	for _, dir := range []string{"", "stack", "stack/root", "stack/run"} { // for user namespaces, whose root enters these directories
 		if err := os.Chmod(filepath.Join(runtime.Dir, dir), 0o711); err != nil {
