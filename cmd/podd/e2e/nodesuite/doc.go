@@ -41,6 +41,11 @@
 // Feature:StandaloneMode the flag --standalone-mode, and the spec with the label
 // Feature:LockContention two flags of the kubelet. Without the flags they are skipped.
 //
+// Several runs at the same time can divide the specs by name. Each run has its own private host, and
+// together they need less time, because most specs wait. Only one of these runs should contain the specs
+// of huge pages and of evictions because of memory or processes, because they change or measure resources
+// of the real host.
+//
 // If $PODD_NODE_SUITE_LOGS is set, the logs of the suite and of podd are copied to this directory. It
 // must not be below /tmp, /run or another directory that the private host covers.
 // If $PODD_NODE_SUITE_KUBELET is the path of a kubelet, this kubelet runs instead of podd. Use it to

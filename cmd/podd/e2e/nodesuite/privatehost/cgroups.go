@@ -14,9 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupName is the name of the parent cgroup of everything in the namespaces.
-const cgroupName = "podd-private-host"
-
 // cgroupMounts returns the mounts of the cgroup hierarchies.
 func cgroupMounts() ([]*mountinfo.Info, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
@@ -26,9 +23,9 @@ func cgroupMounts() ([]*mountinfo.Info, error) {
 	return mounts, err
 }
 
-// enterCgroups creates the parent cgroup in each hierarchy and moves this process to it. The
-// returned function moves the process back.
-func enterCgroups() (leave func() error, err error) {
+// enterCgroups creates the cgroup with the given name in each hierarchy and moves this process to it.
+// The returned function moves the process back.
+func enterCgroups(name string) (leave func() error, err error) {
 	mounts, err := cgroupMounts()
 	if err != nil {
 		return nil, err
@@ -38,7 +35,7 @@ func enterCgroups() (leave func() error, err error) {
 		return nil, err
 	}
 	for _, m := range mounts {
-		dir := filepath.Join(m.Mountpoint, cgroupName)
+		dir := filepath.Join(m.Mountpoint, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -145,13 +142,13 @@ func leaveRootCgroup() error {
 // busyTimeout is the maximum time until all processes have left a cgroup.
 const busyTimeout = time.Minute
 
-// removeCgroups removes the parent cgroup in each hierarchy and all cgroups below it. They must
-// contain no processes.
-func removeCgroups() error {
+// removeCgroups removes the cgroup with the given name in each hierarchy and all cgroups below it. They
+// must contain no processes.
+func removeCgroups(name string) error {
 	mounts, err := cgroupMounts()
 	for _, m := range mounts {
 		for startTime := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-			removeErr := removeCgroup(filepath.Join(m.Mountpoint, cgroupName))
+			removeErr := removeCgroup(filepath.Join(m.Mountpoint, name))
 			if removeErr == nil {
 				break
 			}

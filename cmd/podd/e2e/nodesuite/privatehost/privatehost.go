@@ -6,12 +6,15 @@
 //
 // The namespaces are those of mounts, processes, network, cgroups, hostname and IPC. In them, /run
 // is empty; /etc, /usr and /var are overlays; and /tmp, /var/lib/kubelet and /var/log/pods are
-// empty directories on a disk that is a file on the real host. All cgroups are below
-// /podd-private-host. The network has a loopback device and one device with an address, and no
-// connection to the outside.
+// empty directories on a disk that is a file on the real host. All cgroups are below one cgroup of the
+// real host. The network has a loopback device and one device with an address, and no connection to the
+// outside.
+//
+// Several private hosts can exist at once. They share the memory of the real host, its huge pages and
+// its process IDs.
 //
 // If the caller of Run is killed, the kernel kills all processes in the namespaces. Then the mounts
-// and the network no longer exist. The next call of Run removes the files and the cgroups.
+// and the network no longer exist. A later call of Run removes the files and the cgroups.
 package privatehost
 
 import (
@@ -21,7 +24,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -50,25 +52,19 @@ const (
 func IsInside() bool { return os.Getenv(stageEnv) == programStage }
 
 // Run runs this program in new namespaces and returns its exit code. Before that, it calls prepare
-// on the real host with the path of an empty directory. Run removes the directory at the end. Only
-// one process at a time can call Run.
+// on the real host with the path of an empty directory. Run removes the directory at the end.
 func Run(prepare func(ctx context.Context, dir string) error) (exitCode int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir := filepath.Join(os.TempDir(), "private-host-of-podd")
-	lock, err := acquireLock(dir + ".lock")
+	p, err := reservePlace()
 	if err != nil {
-		return 1, err
-	}
-	defer lock.Close()
-	if err := errors.Join(removeCgroups(), os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
 		return 1, fmt.Errorf("preparing the private host: %w", err)
 	}
-	defer func() { err = errors.Join(err, removeCgroups(), os.RemoveAll(dir)) }()
-	if err := prepare(ctx, dir); err != nil {
+	defer func() { err = errors.Join(err, p.release()) }()
+	if err := prepare(ctx, p.dir); err != nil {
 		return 1, err
 	}
-	cmd, err := start(ctx, dir)
+	cmd, err := start(ctx, p)
 	if err != nil {
 		return 1, fmt.Errorf("starting the private host: %w", err)
 	}
@@ -79,28 +75,16 @@ func Run(prepare func(ctx context.Context, dir string) error) (exitCode int, err
 	return 0, err
 }
 
-// acquireLock returns an error if another process has the lock.
-func acquireLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking %s: %w; wait until the other run has ended", path, err), f.Close())
-	}
-	return f, nil
-}
-
 // start starts init in new namespaces. The cgroups in which this process is at the start become the
 // roots of the cgroup namespace. Therefore this process moves to the new cgroups before the start, and
 // moves back after it.
-func start(ctx context.Context, dir string) (*exec.Cmd, error) {
-	leave, err := enterCgroups()
+func start(ctx context.Context, p place) (*exec.Cmd, error) {
+	leave, err := enterCgroups(p.cgroup)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), stageEnv+"="+initStage, dirEnv+"="+dir, "TMPDIR=/tmp") // the real one may not exist in the namespaces
+	cmd.Env = append(os.Environ(), stageEnv+"="+initStage, dirEnv+"="+p.dir, "TMPDIR=/tmp") // the real one may not exist in the namespaces
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
