@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -238,11 +239,13 @@ func TestPressure_RestartRequest(t *testing.T) {
 
 // TestPressure_RuntimeHangs checks an evicted pod whose runtime does not respond: podd kills the
 // containers of the pod once, and the pod waits until the runtime responds again. Then its sandbox is
-// stopped, and the pod starts again.
+// stopped, and the pod starts again. The first kill finds no container, and the second one finds the
+// containers but fails, so the third one need not find them.
 func TestPressure_RuntimeHangs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		var mu sync.Mutex // guards killed
+		var mu sync.Mutex // guards killed and found
 		var killed []string
+		var found []bool // the argument wereFound of each call
 		wantKilled := func(when string, want ...string) {
 			t.Helper()
 			mu.Lock()
@@ -252,12 +255,16 @@ func TestPressure_RuntimeHangs(t *testing.T) {
 			}
 		}
 		m.options = func(o *reconcile.Options) {
-			o.Effects.KillContainers = func(_ context.Context, _ types.UID, ids []string) error {
+			o.Effects.KillContainers = func(_ context.Context, _ types.UID, ids []string, wereFound bool) (bool, error) {
 				mu.Lock()
 				defer mu.Unlock()
+				found = append(found, wereFound)
+				if !wereFound {
+					return len(found) == 2, errors.New("1 processes remain")
+				}
 				killed = append(killed, ids...)
 				m.KillSandbox(ids[0])
-				return nil
+				return true, nil
 			}
 		}
 		m.start()
@@ -272,6 +279,9 @@ func TestPressure_RuntimeHangs(t *testing.T) {
 		wantKilled("5 minutes after the eviction", inc.ID, inc.Containers[0].ID)
 		if d := m.report("web").Decision; !strings.HasSuffix(d.Why, "; no process remains in its cgroup") || !d.NeedsUser {
 			t.Errorf("decision after the kill: got %s, want a problem whose reason ends with the kill", d)
+		}
+		if want := []bool{false, false, true}; !slices.Equal(found, want) {
+			t.Errorf("argument wereFound of each kill: got %v, want %v", found, want)
 		}
 		resume()
 		m.advance(5 * time.Minute)

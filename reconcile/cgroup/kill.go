@@ -26,50 +26,61 @@ const (
 
 // KillContainers kills the processes of containers without the runtime, as the kernel does when a
 // container has no memory left. uid is the UID of their pod, ids contains the IDs of the containers
-// and of the sandbox, and root is the parent of kubepods, as in RemovePod. KillContainers returns
-// nil if no process remains in the cgroup of the pod, even if it has killed none. It returns an error
-// if none of the containers has a cgroup there, because they may run in cgroups that podd does not know,
-// for example with another cgroup driver. It also returns an error if processes remain when the deadline
-// of ctx has passed. KillContainers cannot find the processes that Kata Containers starts outside the
-// cgroup of the pod.
+// and of the sandbox, and root is the parent of kubepods, as in RemovePod. KillContainers returns a nil
+// error if no process remains in the cgroup of the pod, even if it has killed none. It returns an error
+// if processes remain when the deadline of ctx has passed.
+//
+// found reports whether KillContainers has found a cgroup of a container or of the sandbox in the cgroup
+// of the pod. If there is none, KillContainers returns an error, because the containers may run in other
+// cgroups, for example with another cgroup driver. wereFound reports whether an earlier call has found one.
+// Then there is no such error, because the cgroups may have been removed after the kill. KillContainers
+// cannot find the processes that Kata Containers starts outside the cgroup of the pod.
 //
 // KillContainers kills only processes that are in the cgroup of the pod, and there in a cgroup whose
 // name contains one of the IDs. An ID belongs to one container only. So processes of the host, of
 // other pods, of other agents and of a later attempt of the same pod are never killed. Processes
 // that support a container, such as the conmon of CRI-O, continue, so that they report the exit to
 // the runtime.
-func KillContainers(ctx context.Context, root string, uid types.UID, ids []string) error {
+func KillContainers(ctx context.Context, root string, uid types.UID, ids []string, wereFound bool) (found bool, err error) {
 	dirs, err := podDirs(root, uid)
 	if err != nil {
-		return fmt.Errorf("killing the processes of pod %s: %w", uid, err)
+		return false, fmt.Errorf("killing the processes of pod %s: %w", uid, err)
 	}
-	if len(dirs) == 0 {
-		return fmt.Errorf("killing the processes of pod %s: the pod has no cgroup", uid)
+	if len(dirs) == 0 && !wereFound {
+		return false, fmt.Errorf("killing the processes of pod %s: the pod has no cgroup; restart the runtime", uid)
 	}
-	found := 0 // cgroups of containers, counted again in each attempt
 	for {
 		var errs []error
 		for _, dir := range dirs {
-			n, err := killChildren(dir, ids)
-			found += n
+			foundHere, err := killChildren(dir, ids)
+			found = found || foundHere
 			errs = append(errs, err)
 		}
+		cause := errors.Join(errs...)
 		n := countProcesses(dirs)
-		if n == 0 && found == 0 {
-			return errors.Join(append(errs, fmt.Errorf("killing the processes of pod %s: the cgroup of the pod contains none of its containers", uid))...)
+		if n == 0 && !found && !wereFound {
+			return false, withCause(fmt.Errorf("killing the processes of pod %s: the cgroup of the pod contains no cgroup of a container; restart the runtime", uid), cause)
 		}
 		if n == 0 {
-			return nil
+			return found, nil
 		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return ctx.Err()
+				return found, ctx.Err()
 			}
-			return errors.Join(append(errs, fmt.Errorf("killing the processes of pod %s: %d processes remain in %s", uid, n, strings.Join(dirs, ", ")))...)
+			return found, withCause(fmt.Errorf("killing the processes of pod %s: %d processes remain in %s", uid, n, strings.Join(dirs, ", ")), cause)
 		case <-time.After(killInterval):
 		}
 	}
+}
+
+// withCause adds cause, which may be nil, to the end of err.
+func withCause(err, cause error) error {
+	if cause == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // podDirs returns the directories of the cgroup of a pod, one for each hierarchy that has the
@@ -108,17 +119,17 @@ func countProcesses(dirs []string) int {
 }
 
 // killChildren kills the processes in the cgroups of the containers with these IDs. podDir is the
-// cgroup of their pod. It returns the number of these cgroups.
-func killChildren(podDir string, ids []string) (found int, err error) {
+// cgroup of their pod. found reports whether there is such a cgroup.
+func killChildren(podDir string, ids []string) (found bool, err error) {
 	children, err := listChildren(podDir)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	var errs []error
 	for _, dir := range children {
 		isOurs := slices.ContainsFunc(ids, func(id string) bool { return isContainerCgroup(filepath.Base(dir), id) })
 		if isOurs && !isMountPoint(dir) {
-			found++
+			found = true
 			errs = append(errs, killAll(dir))
 		}
 	}

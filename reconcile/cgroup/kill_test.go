@@ -90,12 +90,12 @@ func TestKillContainers(t *testing.T) {
 				cancel()
 			}()
 			ids := []string{"0123", "4567", ""}
-			if err := KillContainers(ctx, root, podUID, ids); !errors.Is(err, context.Canceled) {
-				t.Fatalf("a pod with other processes: got error %v, want %v", err, context.Canceled)
+			if found, err := KillContainers(ctx, root, podUID, ids, false); !found || !errors.Is(err, context.Canceled) {
+				t.Fatalf("a pod with other processes: got found %t, error %v; want found true, error %v", found, err, context.Canceled)
 			}
 			ctx, cancel = context.WithTimeout(t.Context(), 0)
 			defer cancel()
-			if err := KillContainers(ctx, root, podUID, ids); err == nil || !strings.Contains(err.Error(), ": 3 processes remain in ") {
+			if _, err := KillContainers(ctx, root, podUID, ids, false); err == nil || !strings.Contains(err.Error(), ": 3 processes remain in ") {
 				t.Errorf("a pod with 3 other processes, after the deadline: got error %v, want one that counts them", err)
 			}
 			for i, m := range others {
@@ -103,7 +103,7 @@ func TestKillContainers(t *testing.T) {
 					t.Errorf("process %d of others: got it killed, want it running", i)
 				}
 			}
-			if err := KillContainers(t.Context(), root, podUID, []string{"89ab", "90123", "crio-conmon-0123"}); err != nil {
+			if _, err := KillContainers(t.Context(), root, podUID, []string{"89ab", "90123", "crio-conmon-0123"}, false); err != nil {
 				t.Errorf("all processes of the pod: got error %v, want none", err)
 			}
 			for i, m := range others {
@@ -113,19 +113,27 @@ func TestKillContainers(t *testing.T) {
 					t.Errorf("process %d outside the cgroup of the pod: got it killed, want it running", i)
 				}
 			}
+			if found, err := KillContainers(t.Context(), root, podUID, ids, false); !found || err != nil {
+				t.Errorf("a pod whose processes have exited: got found %t, error %v; want found true, no error", found, err)
+			}
 		})
 	}
 }
 
 // TestKillContainers_NoCgroup checks the errors for a pod whose containers have no cgroup that podd can
-// find, and for a UID that is not safe in a path.
+// find, and for a UID that is not safe in a path. If an earlier call has found the containers, only the
+// UID is an error.
 func TestKillContainers_NoCgroup(t *testing.T) {
 	root, points := newTestRoot(t)
 	const emptyUID = "e" + uid
 	mkdir(t, points, root+"/kubepods/burstable/pod"+emptyUID+"/4567")
-	for podUID, want := range map[types.UID]string{uid: "the pod has no cgroup", emptyUID: "the cgroup of the pod contains none of its containers", "../" + uid: "cannot be part of a cgroup name"} {
-		if err := KillContainers(t.Context(), root, podUID, []string{"0123"}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("pod %s: got error %v, want %q", podUID, err, want)
+	for podUID, want := range map[types.UID]string{uid: "the pod has no cgroup", emptyUID: "the cgroup of the pod contains no cgroup of a container", "../" + uid: "cannot be part of a cgroup name"} {
+		if found, err := KillContainers(t.Context(), root, podUID, []string{"0123"}, false); found || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("pod %s: got found %t, error %v; want found false, error %q", podUID, found, err, want)
+		}
+		isValid := podUID == uid || podUID == emptyUID
+		if found, err := KillContainers(t.Context(), root, podUID, []string{"0123"}, true); found || isValid != (err == nil) {
+			t.Errorf("pod %s whose containers were found earlier: got found %t, error %v; want found false, error only for a UID that is not valid", podUID, found, err)
 		}
 	}
 }

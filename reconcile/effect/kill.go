@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/plan"
+	"podd/reconcile/result"
 	"podd/runtime"
 )
 
@@ -80,9 +81,9 @@ func (e *Runner) explainUnkillable(uid types.UID, err error) error {
 const processTimeout = 5 * time.Second
 
 // killProcesses kills the processes of an incarnation without the runtime. warning is for the log.
-func (e *Runner) killProcesses(ctx context.Context, observed []runtime.Incarnation, a plan.KillProcesses) (warning string, err error) {
+func (e *Runner) killProcesses(ctx context.Context, observed []runtime.Incarnation, a plan.KillProcesses) (kill result.KilledProcesses, warning string, err error) {
 	if e.KillContainers == nil {
-		return "", errors.New("podd cannot kill the processes of the pod without the runtime, because cgroupsPerQOS is false; restart the runtime")
+		return kill, "", errors.New("podd cannot kill the processes of the pod without the runtime, because cgroupsPerQOS is false; restart the runtime")
 	}
 	ids := []string{a.SandboxID}
 	if inc := runtime.FindSandbox(observed, a.SandboxID); inc != nil {
@@ -92,8 +93,9 @@ func (e *Runner) killProcesses(ctx context.Context, observed []runtime.Incarnati
 	}
 	killCtx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
-	if err := e.explainUnkillable(a.UID, e.KillContainers(killCtx, a.UID, ids)); err != nil {
-		return "", err
+	kill.Found, err = e.KillContainers(killCtx, a.UID, ids, a.WereFound)
+	if err := e.explainUnkillable(a.UID, err); err != nil {
+		return kill, "", err
 	}
-	return "the runtime did not stop the evicted pod in time; no process remains in its cgroup; check the runtime", nil
+	return kill, "the runtime did not stop the evicted pod in time; no process remains in its cgroup; check the runtime", nil
 }

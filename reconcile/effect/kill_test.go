@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/plan"
+	"podd/reconcile/result"
 	"podd/runtime"
 )
 
@@ -73,17 +75,20 @@ func TestKillProcesses(t *testing.T) {
 			var got []string
 			e := &Runner{
 				UnkillableProcesses: func(types.UID) []string { return test.unkillable },
-				KillContainers: func(ctx context.Context, uid types.UID, ids []string) error {
+				KillContainers: func(ctx context.Context, uid types.UID, ids []string, wereFound bool) (bool, error) {
 					if _, isLimited := ctx.Deadline(); !isLimited {
 						t.Error("context of the kill: got no deadline, want one")
 					}
-					got = append(append(got, string(uid)), ids...)
-					return test.err
+					got = append(append(got, string(uid), strconv.FormatBool(wereFound)), ids...)
+					return true, test.err
 				},
 			}
-			r := e.Do(t.Context(), plan.KillProcesses{UID: "uid", SandboxID: "s"}, Input{Observed: observed})
-			if want := []string{"uid", "s", "c", "d"}; !slices.Equal(got, want) {
+			r := e.Do(t.Context(), plan.KillProcesses{UID: "uid", SandboxID: "s", WereFound: true}, Input{Observed: observed})
+			if want := []string{"uid", "true", "s", "c", "d"}; !slices.Equal(got, want) {
 				t.Errorf("arguments of the kill: got %q, want %q", got, want)
+			}
+			if r.Value != (result.KilledProcesses{Found: true}) {
+				t.Errorf("got value %+v, want that a container was found", r.Value)
 			}
 			if isKilled := r.Err == nil; isKilled != (test.want == "") || (r.Warning != "") != isKilled || !isKilled && !strings.Contains(r.Err.Error(), test.want) {
 				t.Errorf("got warning %q and error %v, want an error with %q, or a warning if there is none", r.Warning, r.Err, test.want)

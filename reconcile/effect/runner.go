@@ -38,10 +38,12 @@ type Runner struct {
 	// of stops do not mention such processes.
 	UnkillableProcesses func(types.UID) []string
 	// KillContainers kills the processes of containers without the runtime. uid is the UID of their pod,
-	// and ids contains the IDs of the containers and of the sandbox. It returns an error if none of the
-	// containers has a cgroup in the cgroup of the pod, and if a process remains there when the deadline
-	// of ctx has passed. If KillContainers is nil, pods have no cgroups, and podd cannot kill processes.
-	KillContainers func(ctx context.Context, uid types.UID, ids []string) error
+	// and ids contains the IDs of the containers and of the sandbox. It returns an error if a process
+	// remains in the cgroup of the pod when the deadline of ctx has passed. found reports whether one of
+	// the IDs has a cgroup there. If none has, and wereFound is false, it returns an error. wereFound
+	// reports whether an earlier call has found one. If KillContainers is nil, pods have no cgroups, and
+	// podd cannot kill processes.
+	KillContainers func(ctx context.Context, uid types.UID, ids []string, wereFound bool) (found bool, err error)
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
 	// DNS returns the current DNS configuration of the node. If DNS is nil, the configuration in
@@ -131,7 +133,7 @@ func (e *Runner) carryOut(ctx context.Context, a plan.Action, s Input, r *result
 	case plan.RemoveSandbox:
 		r.Err = e.removeSandbox(ctx, s.Observed, a.ID, a.Released)
 	case plan.KillProcesses:
-		r.Warning, r.Err = e.killProcesses(ctx, s.Observed, a)
+		r.Value, r.Warning, r.Err = e.killProcesses(ctx, s.Observed, a)
 	case plan.ReleaseVolumes:
 		r.Err = e.Disk.Release(ctx, a.UID)
 	case plan.ReleaseResources:

@@ -294,11 +294,11 @@ func TestKillEvicted(t *testing.T) {
 		"deleted, then preempted":        {func(in *Input) { remove(in, &Eviction{UID: "u", Reason: ReasonPreempted}) }, false},
 		"evicted while deleted, desired": {func(in *Input) { p := in.Desired; remove(in, &Eviction{UID: "u"}); in.Desired = p }, false},
 	} {
-		for _, kind := range []KillProgress{0, ProcessesKilled, VolumesReleased} {
+		for _, kind := range []KillProgress{0, ContainersFound, ProcessesKilled, VolumesReleased} {
 			in := evictable("30", "")
 			test.change(&in)
 			in.History.Kills = map[string]KillProgress{"s": kind}
-			want := []Action{KillProcesses{UID: "u", SandboxID: "s"}, ReleaseVolumes{UID: "u", SandboxID: "s"}, nil}[kind]
+			want := []Action{KillProcesses{UID: "u", SandboxID: "s"}, KillProcesses{UID: "u", SandboxID: "s", WereFound: true}, ReleaseVolumes{UID: "u", SandboxID: "s"}, nil}[kind]
 			var got Action
 			for _, a := range Next(in).Actions {
 				if a.Verb() == "kill" || a.Verb() == "empty" {

@@ -245,7 +245,8 @@ type History struct {
 	// these sandboxes is released.
 	ReleasedSandboxes map[string]bool
 	// Kills contains what podd has released without the runtime, by sandbox ID; see killEvicted. If podd
-	// is restarted, it kills the processes again, which does no harm.
+	// is restarted, it kills the processes again. This fails if the cgroups of the containers were removed
+	// in the meantime. Then the volumes remain until the runtime has stopped the pod.
 	Kills map[string]KillProgress
 	// CleanupFailures contains the last failure of each action that stops or removes an object, by
 	// subject.

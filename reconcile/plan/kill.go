@@ -20,6 +20,7 @@ const killTimeout = 5 * time.Second
 type KillProcesses struct {
 	UID       types.UID
 	SandboxID string
+	WereFound bool // whether an earlier KillProcesses has found a cgroup of a container
 }
 
 // ReleaseVolumes unmounts and removes the volumes of an evicted pod in whose cgroup KillProcesses has left
@@ -48,7 +49,8 @@ type KillProgress int
 
 // The values of a KillProgress. The zero value means that nothing was released.
 const (
-	ProcessesKilled KillProgress = iota + 1 // no process remains in the cgroup of the pod
+	ContainersFound KillProgress = iota + 1 // the cgroup of the pod contained a cgroup of one of its containers
+	ProcessesKilled                         // no process remains in the cgroup of the pod
 	VolumesReleased                         // in addition to ProcessesKilled
 )
 
@@ -115,8 +117,8 @@ func (f *facts) killEvicted(d *Decision) {
 // runtime, and explains it.
 func (f *facts) killIncarnation(d *Decision, inc *runtime.Incarnation) {
 	explanation := "the runtime did not stop the pod in time"
-	if f.in.History.Kills[inc.ID] == 0 {
-		if fail := f.addRetry(d, KillProcesses{UID: inc.UID, SandboxID: inc.ID}); fail.Message != "" {
+	if progress := f.in.History.Kills[inc.ID]; progress < ProcessesKilled {
+		if fail := f.addRetry(d, KillProcesses{UID: inc.UID, SandboxID: inc.ID, WereFound: progress == ContainersFound}); fail.Message != "" {
 			explanation += ", so podd tries to kill its processes: " + fail.Message
 		} else {
 			explanation += ", so podd kills its processes"
@@ -142,7 +144,7 @@ func (f *facts) mayReleaseVolumes(inc *runtime.Incarnation) bool {
 		return false
 	}
 	for i := range f.in.Observed {
-		if o := &f.in.Observed[i]; o.UID == inc.UID && !o.Foreign && IsLive(o) && f.in.History.Kills[o.ID] == 0 {
+		if o := &f.in.Observed[i]; o.UID == inc.UID && !o.Foreign && IsLive(o) && f.in.History.Kills[o.ID] < ProcessesKilled {
 			return false
 		}
 	}

@@ -196,7 +196,7 @@ func checkAction(in Input, a Action) error {
 			return fmt.Errorf("a start may use the volumes")
 		}
 		for _, inc := range in.Observed {
-			if inc.UID == a.UID && !inc.Foreign && IsLive(&inc) && in.History.Kills[inc.ID] == 0 {
+			if inc.UID == a.UID && !inc.Foreign && IsLive(&inc) && in.History.Kills[inc.ID] < ProcessesKilled {
 				return fmt.Errorf("a running sandbox uses the volumes")
 			}
 		}

@@ -101,6 +101,11 @@ type StoppedSandbox struct {
 	Containers []runtime.Container // exited containers on which the phase of the pod may depend
 }
 
+// KilledProcesses is the Value of plan.KillProcesses.
+type KilledProcesses struct {
+	Found bool // whether the cgroup of the pod contained a cgroup of one of its containers
+}
+
 // ProbeAttempt is the Value of plan.RunProbe.
 type ProbeAttempt struct {
 	Passed bool
@@ -126,6 +131,7 @@ func (CreatedSandbox) isValue()     {}
 func (StartedContainer) isValue()   {}
 func (StoppedContainer) isValue()   {}
 func (StoppedSandbox) isValue()     {}
+func (KilledProcesses) isValue()    {}
 func (ProbeAttempt) isValue()       {}
 func (CalledHook) isValue()         {}
 func (TerminationMessage) isValue() {}

@@ -85,6 +85,8 @@ func (t *transition) applyResult(f result.Result) (observe bool) {
 		return t.applyHook(f)
 	case plan.StopContainer:
 		t.applyStop(a, f)
+	case plan.KillProcesses:
+		t.applyKill(a, f)
 	}
 	if f.Err == nil {
 		t.applyRemoval(f)

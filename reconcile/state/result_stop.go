@@ -22,11 +22,20 @@ func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
 	}
 }
 
+// applyKill records what KillProcesses has achieved, even if it has failed.
+func (t *transition) applyKill(a plan.KillProcesses, f result.Result) {
+	kill, _ := f.Value.(result.KilledProcesses)
+	switch {
+	case f.Err == nil:
+		t.PlanInput.History.Kills = withKey(t.PlanInput.History.Kills, a.SandboxID, plan.ProcessesKilled)
+	case kill.Found:
+		t.PlanInput.History.Kills = withKey(t.PlanInput.History.Kills, a.SandboxID, plan.ContainersFound)
+	}
+}
+
 // applyRemoval records the successful stop or removal of a container, sandbox or directory.
 func (t *transition) applyRemoval(f result.Result) {
 	switch a := f.Action.(type) {
-	case plan.KillProcesses:
-		t.PlanInput.History.Kills = withKey(t.PlanInput.History.Kills, a.SandboxID, plan.ProcessesKilled)
 	case plan.ReleaseVolumes:
 		t.PlanInput.History.Kills = withKey(t.PlanInput.History.Kills, a.SandboxID, plan.VolumesReleased)
 		t.PlanInput.History.VolumesReady = false

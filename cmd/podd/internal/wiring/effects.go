@@ -81,8 +81,8 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, ReadCgroup: cgroup.ReadLimits, MeasureCgroupMemory: cgroup.MeasureMemory,
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
-		KillContainers: func(ctx context.Context, uid types.UID, ids []string) error {
-			return cgroup.KillContainers(ctx, cfg.CgroupRoot, uid, ids)
+		KillContainers: func(ctx context.Context, uid types.UID, ids []string, wereFound bool) (found bool, err error) {
+			return cgroup.KillContainers(ctx, cfg.CgroupRoot, uid, ids, wereFound)
 		},
 		DNS:              func() (render.DNS, error) { return node.ReadDNS(cfg.ResolvConf) },
 		IsLocal:          node.IsLocal,
