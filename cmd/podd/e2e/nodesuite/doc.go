@@ -15,8 +15,8 @@
 //
 //	make vm VM=--step=node-memory  # MemoryQoS; the file vm_steps.go of cmd/stack lists the other steps
 //
-// The machine is emulated. The containers of step node-resize may use 3 % of its slow CPU, so they are
-// started by crun, which needs less CPU time than runc.
+// The machine is emulated, and the containers of step node-resize may use 3 % of its slow CPU. crun starts
+// these containers, because it needs less CPU time than runc.
 //
 // The file skip.txt lists the specs that do not run, and why. make e2e-node runs the tests on the
 // private host, as root and with the build tag e2e:
@@ -42,9 +42,11 @@
 // Feature:LockContention two flags of the kubelet. Without the flags they are skipped.
 //
 // Several runs at the same time can divide the specs by name. Each run has its own private host, and
-// together they need less time, because most specs wait. Only one of these runs should contain the specs
-// of huge pages and of evictions because of memory or processes, because they change or measure resources
-// of the real host.
+// together they need less time, because most specs wait. Each run needs its own $PODD_NODE_SUITE_LOGS.
+// Run the specs of huge pages, and those of evictions because of memory or processes, without another
+// run, because they change or measure resources of the real host. With $PODD_NODE_SUITE_KUBELET, start
+// only one run, because a kubelet changes sysctls of the real host, and each run restores the values that
+// it found.
 //
 // If $PODD_NODE_SUITE_LOGS is set, the logs of the suite and of podd are copied to this directory. It
 // must not be below /tmp, /run or another directory that the private host covers.

@@ -38,8 +38,9 @@ var suiteFlags = strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))
 const privateRegistry = "localhost:5000"
 
 // runtimeConfig is the configuration of OOM scores and of the runtime handlers, one of which only the
-// specs of RuntimeClasses use. %q is the path from findContainerProgram, and %t is whether the suite runs
-// on a virtual machine, on which cgroups are created with systemd and OOM scores may be lowered.
+// specs of RuntimeClasses use. %[1]q is the path from findContainerProgram. %[2]t is whether the suite
+// runs on a virtual machine, on which systemd creates cgroups. %[3]t is the opposite, because OOM scores
+// may be lowered only there.
 const runtimeConfig = `version = 3
 [plugins."io.containerd.cri.v1.runtime"]
 restrict_oom_score_adj = %[3]t

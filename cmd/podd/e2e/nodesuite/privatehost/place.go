@@ -5,53 +5,77 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// A place is what one private host uses on the real host. While a process uses a place, it holds the
-// lock.
+// A place contains the resources of one private host on the real host. The process that uses the place
+// holds its lock.
 type place struct {
 	dir    string // becomes Root
 	cgroup string // name of the parent cgroup of everything in the namespaces
 	lock   *os.File
 }
 
-// reservePlace reserves the first place that no process uses. The directory of the place is empty, and
-// its cgroup does not exist, even if an earlier process was killed. The lock does not depend on $TMPDIR,
-// because the cgroup does not either.
+// The lock files of places are /run/podd-private-host-N.lock. They are not in $TMPDIR, because processes
+// with different values of $TMPDIR use the same cgroups.
+const (
+	lockPrefix = "/run/podd-private-host-"
+	lockSuffix = ".lock"
+)
+
+// reservePlace returns the first place that no process uses. Its directory is empty, and its cgroup does
+// not exist. reservePlace also removes everything that killed processes have left in other places.
 func reservePlace() (place, error) {
+	if err := removeUnused(); err != nil {
+		return place{}, err
+	}
 	for n := 1; ; n++ {
-		name := fmt.Sprintf("podd-private-host-%d", n)
-		p := place{dir: filepath.Join(os.TempDir(), name), cgroup: name}
-		var err error
-		if p.lock, err = tryLock("/run/" + name + ".lock"); errors.Is(err, unix.EWOULDBLOCK) {
+		p, err := lockPlace(fmt.Sprint(lockPrefix, n, lockSuffix))
+		if errors.Is(err, unix.EWOULDBLOCK) {
 			continue
 		}
 		if err != nil {
 			return place{}, err
 		}
-		if err := errors.Join(p.remove(), os.Mkdir(p.dir, 0o755)); err != nil {
+		if err := os.Mkdir(p.dir, 0o755); err != nil {
 			return place{}, errors.Join(err, p.lock.Close())
 		}
 		return p, nil
 	}
 }
 
-// tryLock opens and locks a file. The error is unix.EWOULDBLOCK if another process has the lock.
-func tryLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+// removeUnused removes the files and cgroups in all places that no process uses.
+func removeUnused() error {
+	locks, err := filepath.Glob(lockPrefix + "*" + lockSuffix)
+	for _, path := range locks {
+		p, lockErr := lockPlace(path)
+		switch {
+		case lockErr == nil:
+			err = errors.Join(err, p.release())
+		case !errors.Is(lockErr, unix.EWOULDBLOCK):
+			err = errors.Join(err, lockErr)
+		}
+	}
+	return err
+}
+
+// lockPlace locks the lock file of a place, which it creates if necessary, and returns the place. The
+// caller must release the place. The error wraps unix.EWOULDBLOCK if another process has the lock.
+func lockPlace(path string) (place, error) {
+	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, err
+		return place{}, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return place{}, errors.Join(fmt.Errorf("locking %s: %w", path, err), lock.Close())
 	}
-	return f, nil
+	name := strings.TrimSuffix(filepath.Base(path), lockSuffix)
+	return place{dir: filepath.Join(os.TempDir(), name), cgroup: name, lock: lock}, nil
 }
 
 // release removes everything in the place and makes the place available to other processes.
-func (p place) release() error { return errors.Join(p.remove(), p.lock.Close()) }
-
-// remove removes the cgroup and the directory.
-func (p place) remove() error { return errors.Join(removeCgroups(p.cgroup), os.RemoveAll(p.dir)) }
+func (p place) release() error {
+	return errors.Join(removeCgroups(p.cgroup), os.RemoveAll(p.dir), p.lock.Close())
+}

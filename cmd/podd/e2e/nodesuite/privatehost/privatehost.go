@@ -10,11 +10,11 @@
 // real host. The network has a loopback device and one device with an address, and no connection to the
 // outside.
 //
-// Several private hosts can exist at once. They share the memory of the real host, its huge pages and
-// its process IDs.
+// Several private hosts can exist at once. They share the memory of the real host, its huge pages, its
+// process IDs, its devices and the sysctls that have no namespace.
 //
 // If the caller of Run is killed, the kernel kills all processes in the namespaces. Then the mounts
-// and the network no longer exist. A later call of Run removes the files and the cgroups.
+// and the network no longer exist. The next call of Run removes the files and the cgroups.
 package privatehost
 
 import (
