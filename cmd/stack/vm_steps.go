@@ -93,14 +93,14 @@ var steps = []step{
 	nodeStep("memory", "MemoryQoS", "MemoryQoS"),
 	nodeStep("swap", "swap", `\] Swap \[`),
 	nodeStep("cgroups", "cgroups and OOM scores", `Cgroup reconciliation|Node Container Manager|\[Feature:OOMScoreAdj\]|OOMKiller for pod using more memory`),
-	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*(cpu & mem restart.* resizing (only pod-level )?(cpu|mem)|cpu restart resizing (only pod-level )?cpu|mem restart resizing (only pod-level mem|mem|cpu & mem))`).with("PODD_NODE_SUITE_CRUN=yes"),
+	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*(cpu & mem restart.* resizing (only pod-level )?(cpu|mem)|cpu restart resizing (only pod-level )?cpu|mem restart resizing (only pod-level mem|mem|cpu & mem))`).withEnv("PODD_NODE_SUITE_CRUN=yes"),
 	nodeStep("stats", "statistics and metrics", "Summary API|should report container metrics"),
 	nodeStep("runtime", "stops of the runtime", "container runtime is temporarily down"),
 	nodeStep("network", "network devices and protocols", `PrivilegedPod|\[Feature:SCTPConnectivity\]`),
 }
 
-// with returns the step with another environment variable.
-func (s step) with(variable string) step {
+// withEnv returns a copy of the step with an additional environment variable, as "NAME=value".
+func (s step) withEnv(variable string) step {
 	s.env += " " + variable
 	return s
 }
