@@ -11,10 +11,10 @@
 //   - The -gcflags disable inlining, except in most of the standard library. The binary is 2.6 MB
 //     smaller, mainly because of smaller line tables, and decoding a manifest takes 7 % longer.
 //     Inlining is also disabled in packages of the standard library that are large and do not limit
-//     podd's speed: networking, TLS, archives, templates, profiles, encodings, logs, processes and
-//     regular expressions. podd decodes manifests with packages of Kubernetes. It is enabled in
-//     OpenTelemetry: otherwise the package semconv, which the trace API imports, would initialize
-//     0.1 MB of unused variables at each start.
+//     podd's speed: networking, TLS, archives, templates, profiles, encodings, logs, processes, regular
+//     expressions and Go's comments, with which kong formats help texts. podd decodes manifests with
+//     packages of Kubernetes. Inlining is enabled in OpenTelemetry: otherwise the package semconv, which
+//     the trace API imports, would initialize 0.1 MB of unused variables at each start.
 //     The -gcflags also omit debugging data, which the linker would discard, and which is a seventh
 //     of the compile time.
 package release
