@@ -12,8 +12,8 @@ import (
 // the user has accepted cgroup v1 with "failCgroupV1: false".
 var CgroupV1Problem = Problem{
 	Outcome: Warning,
-	Cause:   "this host uses cgroup v1, on which the kubelet of Kubernetes " + manifest.KubernetesRelease() + " does not start",
-	Remedy:  "boot the host with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false",
+	Cause:   "this host uses cgroup v1, on which the kubelet of Kubernetes " + manifest.KubernetesRelease() + " does not start; podd works on it",
+	Remedy:  "boot the host with systemd.unified_cgroup_hierarchy=1, or accept cgroup v1 with failCgroupV1: false",
 }
 
 // neededControllers contains the cgroup controllers that podd uses, and the effect of their absence.
