@@ -94,6 +94,7 @@ var steps = []step{
 	nodeStep("swap", "swap", `\] Swap \[`),
 	nodeStep("cgroups", "cgroups and OOM scores", `Cgroup reconciliation|Node Container Manager|\[Feature:OOMScoreAdj\]|OOMKiller for pod using more memory`),
 	nodeStep("resize", "resizes of guaranteed pods", `InPlace Resize .*guaranteed qos .*(cpu & mem restart.* resizing (only pod-level )?(cpu|mem)|cpu restart resizing (only pod-level )?cpu|mem restart resizing (only pod-level mem|mem|cpu & mem))`).withEnv("PODD_NODE_SUITE_CRUN=yes"),
+	nodeStep("pod-resources", "resources of pods", `\] Pod Level Resources`).withEnv("PODD_NODE_SUITE_CRUN=yes"),
 	nodeStep("stats", "statistics and metrics", "Summary API|should report container metrics"),
 	nodeStep("runtime", "stops of the runtime", "container runtime is temporarily down"),
 	nodeStep("network", "network devices and protocols", `PrivilegedPod|\[Feature:SCTPConnectivity\]`),

@@ -15,8 +15,8 @@
 //
 //	make vm VM=--step=node-memory  # MemoryQoS; the file vm_steps.go of cmd/stack lists the other steps
 //
-// The machine is emulated, and the containers of step node-resize may use 3 % of its slow CPU. crun starts
-// these containers, because it needs less CPU time than runc.
+// The virtual machine is emulated, and the containers of the steps node-resize and node-pod-resources may
+// use a few percent of its slow CPU. crun starts them, because it needs less CPU time than runc.
 //
 // The file skip.txt lists the specs that do not run, and why. make e2e-node runs the tests on the
 // private host, as root and with the build tag e2e:

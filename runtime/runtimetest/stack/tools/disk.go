@@ -29,8 +29,8 @@ var vmRequirements = []requirement{
 	{[]string{"xfsprogs"}, onPath("mkfs.xfs")},
 }
 
-// diskPackages lists the packages for a Debian that boots and can run a container runtime. The step
-// node-resize of make vm needs crun.
+// diskPackages lists the packages for a Debian that boots and can run a container runtime. The steps
+// node-resize and node-pod-resources of make vm need crun.
 const diskPackages = "systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,crun,nftables,iproute2,procps,nfs-kernel-server,nfs-common,open-iscsi,multipath-tools,e2fsprogs,selinux-policy-default"
 
 // diskSize is the size of the disk in the machine. The image on the host needs less space, because
