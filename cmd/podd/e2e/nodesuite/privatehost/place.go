@@ -39,7 +39,7 @@ func reservePlace() (place, error) {
 		if err != nil {
 			return place{}, err
 		}
-		if err := os.Mkdir(p.dir, 0o755); err != nil {
+		if err := errors.Join(p.remove(), os.Mkdir(p.dir, 0o755)); err != nil { // a reboot can remove the lock file only
 			return place{}, errors.Join(err, p.lock.Close())
 		}
 		return p, nil
@@ -75,7 +75,8 @@ func lockPlace(path string) (place, error) {
 	return place{dir: filepath.Join(os.TempDir(), name), cgroup: name, lock: lock}, nil
 }
 
+// remove removes the cgroup and the directory.
+func (p place) remove() error { return errors.Join(removeCgroups(p.cgroup), os.RemoveAll(p.dir)) }
+
 // release removes everything in the place and makes the place available to other processes.
-func (p place) release() error {
-	return errors.Join(removeCgroups(p.cgroup), os.RemoveAll(p.dir), p.lock.Close())
-}
+func (p place) release() error { return errors.Join(p.remove(), p.lock.Close()) }
