@@ -280,9 +280,11 @@ func TestPressure_RuntimeHangs(t *testing.T) {
 		if d := m.report("web").Decision; !strings.HasSuffix(d.Why, "; no process remains in its cgroup") || !d.NeedsUser {
 			t.Errorf("decision after the kill: got %s, want a problem whose reason ends with the kill", d)
 		}
+		mu.Lock()
 		if want := []bool{false, false, true}; !slices.Equal(found, want) {
 			t.Errorf("argument wereFound of each kill: got %v, want %v", found, want)
 		}
+		mu.Unlock()
 		resume()
 		m.advance(5 * time.Minute)
 		m.wantPhase("after the runtime has responded", "web", v1.PodRunning, "")
